@@ -1,0 +1,36 @@
+"""A Confluent-compatible schema registry over HTTP: ids for our schemas, schemas for its ids."""
+
+import json
+from typing import Any
+
+import httpx
+import stamina
+
+
+class Registry:
+    """Registers and fetches with retries while the registry does not answer; refusals raise at once."""
+
+    def __init__(self, url: str, timeout_s: float = 10.0) -> None:
+        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout_s)
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        """Id of a schema under a subject; registering the same again gives the same id."""
+        answer = self._call("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(schema)})
+        return int(answer["id"])
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """The schema of an id; raises httpx.HTTPStatusError (404) when there is none."""
+        found = json.loads(self._call("GET", f"/schemas/ids/{schema_id}", None)["schema"])
+        assert isinstance(found, dict)
+        return found
+
+    def close(self) -> None:
+        self._client.close()
+
+    @stamina.retry(on=(httpx.TransportError,), attempts=8, timeout=60)
+    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        response = self._client.request(method, path, json=body)
+        response.raise_for_status()
+        answer = response.json()
+        assert isinstance(answer, dict)
+        return answer
