@@ -1,0 +1,58 @@
+"""Who held a device when: allocations turned into holds, with the rules for late stops and failed nodes."""
+
+from dataclasses import dataclass
+
+from wattledger_core.book import FAILED, Book, View
+from wattledger_core.interval import Interval
+from wattledger_core.revision import AllocationRevision
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold clipped to the interval asked for. `zombie`: the stop was requested and the device is not released yet,
+    so the provider holds it. `cut`: the node failed under it."""
+
+    start_us: int
+    end_us: int
+    revision: AllocationRevision
+    zombie: bool = False
+    cut: bool = False
+
+
+def failed_intervals(book: Book, node: str, end_us: int, view: View) -> list[Interval]:
+    """When the node was failed, over all time up to `end_us` (a failure ends a hold for good)."""
+    return [(f.start_us, f.until_us) for f in book.facts(node, "state", 0, end_us, view) if f.state == FAILED]
+
+
+def holds(book: Book, node: str, device: str, start_us: int, end_us: int, view: View) -> list[Hold]:
+    """Holds of one device inside `[start_us, end_us)`, by allocation id then start.
+
+    A node that fails ends what it held, whatever end is reported later; between a stop request and the release the
+    hold is the provider's (ACCOUNTING.md).
+    """
+    revisions = book.allocations(node, device, start_us, end_us, view)
+    if not revisions:
+        return []
+    failures = failed_intervals(book, node, end_us, view)
+    found: list[Hold] = []
+    for revision in revisions:
+        stop_us, cut = revision.until_us, False
+        for failed_us, back_us in failures:
+            if back_us > revision.start_us and failed_us < stop_us:
+                stop_us, cut = max(failed_us, revision.start_us), True
+                break
+        paid_us = min(revision.paid_until_us, stop_us)
+        for first_us, last_us, zombie in ((revision.start_us, paid_us, False), (paid_us, stop_us, True)):
+            a, b = max(first_us, start_us), min(last_us, end_us)
+            if a < b:
+                found.append(Hold(a, b, revision, zombie, cut))
+    return found
+
+
+def edges(found: list[Hold], start_us: int, end_us: int) -> list[int]:
+    """Where holders change inside `[start_us, end_us)`, ascending, both ends included."""
+    points = {start_us, end_us}
+    for hold in found:
+        points.add(hold.start_us)
+        points.add(hold.end_us)
+    return sorted(points)

@@ -1,0 +1,58 @@
+"""Splitting one thing (energy, time) among holders so that the parts always sum to the thing itself."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from wattledger_core.hold import Hold
+
+
+def split_exactly(whole: int, weights: Sequence[int], total: int | None = None) -> list[int]:
+    """Parts of `whole` in proportion to integer weights, as differences of one rounded cumulative in the order given.
+
+    With `total` above the sum of weights the parts sum to less than `whole`; the caller gives the rest to somebody.
+    Weights that sum to 0 (and no total) are taken as equal.
+    """
+    if not weights:
+        return []
+    base = sum(weights) if total is None else total
+    if base == 0:
+        weights, base = [1] * len(weights), len(weights)
+    parts, given, upto = [], 0, 0
+    for weight in weights:
+        upto += weight
+        part = whole * upto // base - given
+        parts.append(part)
+        given += part
+    return parts
+
+
+def share_weights(holders: Sequence[Hold]) -> tuple[list[int], int, bool]:
+    """Integer weights of the holders' shares of the whole device, their denominator, and whether they contradict.
+
+    Shares over 1, and several holders of one MIG instance, are contradictions: an instance's holders share it
+    equally, and shares over 1 are scaled to 1 (two exclusive holders have half each).
+    """
+    by_instance: dict[str, int] = {}
+    for hold in holders:
+        if hold.revision.gpu_instance:
+            by_instance[hold.revision.gpu_instance] = by_instance.get(hold.revision.gpu_instance, 0) + 1
+    contradicts = any(count > 1 for count in by_instance.values())
+    shares = [
+        Fraction(hold.revision.share_num, hold.revision.share_den)
+        * Fraction(1, by_instance.get(hold.revision.gpu_instance, 1))
+        for hold in holders
+    ]
+    denominator = 1
+    for share in shares:
+        denominator = denominator * share.denominator // _gcd(denominator, share.denominator)
+    weights = [share.numerator * (denominator // share.denominator) for share in shares]
+    total = sum(weights)
+    if total > denominator:
+        return weights, total, True
+    return weights, denominator, contradicts
+
+
+def _gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
