@@ -1,0 +1,1 @@
+"""ClickHouse: tables, views, migrations, inserts, named queries, the laws as SQL. No second join or price."""
