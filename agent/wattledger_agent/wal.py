@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import RLock
+from typing import Any
 
 import structlog
 
@@ -30,7 +32,7 @@ CREATE TABLE IF NOT EXISTS last_ticks(node TEXT PRIMARY KEY, value BLOB NOT NULL
 
 
 class Wal:
-    """One log file, one process, any thread (calls are serialised by SQLite's own connection lock)."""
+    """One log file, one process, any thread: one connection behind one lock, for a transaction belongs to it."""
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Wal:
         self.files_put_aside = 0
         self.records_damaged = 0
         self.gaps: list[GapNote] = []
+        self._lock = RLock()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = self._open()
         self._bytes = self._sum_bytes()
@@ -85,6 +88,10 @@ class Wal:
                 Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
         log.error("wal_put_aside", path=str(self.path), aside=str(aside), error=str(error))
 
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(sql, values).fetchall()
+
     def append(self, records: Sequence[WalRecord], last_ticks: dict[str, bytes] | None = None) -> None:
         """Append a group, and remember last ticks, in one durable transaction: all of it or nothing.
 
@@ -101,12 +108,13 @@ class Wal:
                 )
                 for node, value in (last_ticks or {}).items():
                     self._db.execute("INSERT OR REPLACE INTO last_ticks(node, value) VALUES (?,?)", (node, value))
+                self._bytes += incoming
         except sqlite3.OperationalError as error:
+            self._bytes = self._sum_bytes()
             raise WalUnavailable(f"{self.path}: {error}") from error
-        self._bytes += incoming
 
     def _transaction(self) -> "_Transaction":
-        return _Transaction(self._db)
+        return _Transaction(self._db, self._lock)
 
     def _make_room(self, incoming: int) -> None:
         """Apply the policy: thin or drop the oldest until the group fits, and note the gap."""
@@ -158,10 +166,10 @@ class Wal:
 
     def pending(self, after_seq: int, most: int) -> list[Kept]:
         """Records above `after_seq` in order; damaged ones are put aside and counted, the rest goes on."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT seq, topic, key, partition, at_us, value, crc FROM records WHERE seq>? ORDER BY seq LIMIT ?",
             (after_seq, most),
-        ).fetchall()
+        )
         good: list[Kept] = []
         for seq, topic, key, partition, at_us, value, crc in rows:
             record = WalRecord(topic, key, bytes(value), partition, at_us)
@@ -177,7 +185,8 @@ class Wal:
         self.records_damaged += 1
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO damaged SELECT seq, topic, key, partition, at_us, value, crc FROM records WHERE seq=?",
+                "INSERT OR REPLACE INTO damaged "
+                "SELECT seq, topic, key, partition, at_us, value, crc FROM records WHERE seq=?",
                 (seq,),
             )
             self._db.execute("DELETE FROM records WHERE seq=?", (seq,))
@@ -196,34 +205,41 @@ class Wal:
 
     def last_tick(self, node: str) -> bytes | None:
         """What the node's last batch ended with, for the first tick of the next one."""
-        row = self._db.execute("SELECT value FROM last_ticks WHERE node=?", (node,)).fetchone()
-        return None if row is None else bytes(row[0])
+        rows = self._rows("SELECT value FROM last_ticks WHERE node=?", (node,))
+        return bytes(rows[0][0]) if rows else None
 
     def count(self) -> int:
         """Records not yet delivered."""
-        [number] = self._db.execute("SELECT count(*) FROM records").fetchone()
-        return int(number)
+        return int(self._rows("SELECT count(*) FROM records")[0][0])
 
     @property
     def kept_bytes(self) -> int:
         return self._bytes
 
     def _sum_bytes(self) -> int:
-        [total] = self._db.execute("SELECT coalesce(sum(size), 0) FROM records").fetchone()
-        return int(total)
+        return int(self._rows("SELECT coalesce(sum(size), 0) FROM records")[0][0])
 
     def close(self) -> None:
         self._db.close()
 
 
 class _Transaction:
-    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when anything goes wrong."""
+    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when anything goes wrong; the connection is this thread's meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, lock: RLock) -> None:
         self._db = db
+        self._lock = lock
 
     def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._lock.acquire()
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._lock.release()
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+        finally:
+            self._lock.release()

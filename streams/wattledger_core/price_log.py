@@ -82,8 +82,6 @@ class PriceLog:
         if history is None:
             history = self._histories[price.price_id] = PriceHistory()
             self._by_kind.setdefault(price.kind, []).append(history)
-        elif history.revisions[-1].kind != price.kind:
-            self._by_kind.setdefault(price.kind, []).append(history)
         history.add(index, price)
 
     @property
@@ -104,5 +102,5 @@ class PriceLog:
         return self._histories[self._entries[index].price_id].standing(index)
 
     def histories(self, kind: str) -> Sequence[PriceHistory]:
-        """Histories that have a revision of that kind, in order of first occurrence."""
+        """Histories of the prices of that kind, in order of first occurrence."""
         return self._by_kind.get(kind, ())

@@ -1,49 +1,34 @@
-"""Pricing: a pure function of a line and the price log. Owns components, row ids, the one rounding, and chains.
+"""Pricing: a pure function of a line and the price log. Owns which components a line has.
 
 Base rows use what was known before the line's end + L; each later revision that changes a row takes it back and
-corrects it. Matching is in pricing_match.py, what a price must be in pricing_check.py.
+corrects it. Matching is in pricing_match.py, rows in pricing_row.py.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import NamedTuple
 
 from wattledger_core.capacity import HELD_STATE, RESERVED_STATE
 from wattledger_core.cost import UNMEASURED, CostRow
-from wattledger_core.ids import digest
 from wattledger_core.interval import Interval
-from wattledger_core.line import CORRECTION, RESERVED_TENANTS, REVERSAL, Line
+from wattledger_core.line import RESERVED_TENANTS, Line
 from wattledger_core.policy import Policy
 from wattledger_core.price import Price
 from wattledger_core.price_log import PriceLog
 from wattledger_core.pricing_check import same_but_end
-from wattledger_core.pricing_match import BASE_PLACE, Choice, Scope, Step, Wanted, chain
-from wattledger_core.units import MONEY_CONTEXT, MONEY_QUANTUM, QUARTER_US, UJ_PER_KWH, US_PER_HOUR
+from wattledger_core.pricing_match import Choice, Scope, Step, Wanted, chain
+from wattledger_core.pricing_row import UJ_UNIT, US_UNIT, Component, base_row, late_rows
+from wattledger_core.units import QUARTER_US, UJ_PER_KWH, US_PER_HOUR
 
 COMPUTE = "compute"
 ENERGY = "energy"
 BILLED = "billed"
 POOL_PREFIX = "pool:"
 TIME_KIND = "time"
-US_UNIT = "us"
-UJ_UNIT = "uj"
 UNBILLED_PLANS = ("internal", "trial")
 """Plans that need no rate: without one their lines have no `billed` row."""
 RESERVED_PLAN = "reserved"
 MEMO_LIMIT = 20_000
-
-_ZERO = Decimal(0).quantize(MONEY_QUANTUM)
-_DIVISOR = {US_UNIT: Decimal(US_PER_HOUR), UJ_UNIT: Decimal(UJ_PER_KWH)}
-_multiply, _divide, _quantize = MONEY_CONTEXT.multiply, MONEY_CONTEXT.divide, MONEY_CONTEXT.quantize
-
-
-class _Component(NamedTuple):
-    """One component of a line, with what stands from which log entry on."""
-
-    name: str
-    unit: str
-    divisor: Decimal
-    steps: tuple[Step, ...]
+DIVISOR = {US_UNIT: Decimal(US_PER_HOUR), UJ_UNIT: Decimal(UJ_PER_KWH)}
 
 
 class Pricer:
@@ -54,7 +39,7 @@ class Pricer:
         self._log = log
         self._policy = policy
         self._entries = 0
-        self._memo: dict[tuple[str | int | None, ...], tuple[_Component, ...]] = {}
+        self._memo: dict[tuple[str | int | None, ...], tuple[Component, ...]] = {}
         self._group_end_us = -1
         self._count = 0
 
@@ -73,10 +58,10 @@ class Pricer:
                 steps = component.steps
                 choice = steps[0].choice
                 if choice is not None:
-                    rows.append(_base_row(line, component, choice))
+                    rows.append(base_row(line, component, choice))
                 stepped = stepped or len(steps) > 1
             if stepped:
-                rows += _late_rows(line, components, None)
+                rows += late_rows(line, components, None)
         return rows
 
     def reprice(self, lines: Sequence[Line], price: Price) -> list[CostRow]:
@@ -91,7 +76,7 @@ class Pricer:
         for line in lines:
             components = self._components(line)
             if any(len(component.steps) > 1 for component in components):
-                rows += _late_rows(line, components, index)
+                rows += late_rows(line, components, index)
         return rows
 
     def reach(self, price: Price) -> Interval | None:
@@ -113,7 +98,7 @@ class Pricer:
             self._memo.clear()
             self._group_end_us = -1
 
-    def _components(self, line: Line) -> tuple[_Component, ...]:
+    def _components(self, line: Line) -> tuple[Component, ...]:
         group_end_us = line.group_end_us
         if group_end_us != self._group_end_us:
             self._count = self._log.known_before(group_end_us + self._policy.lateness_us)
@@ -134,7 +119,7 @@ class Pricer:
             found = self._memo[key] = tuple(build(line, quarter_us))
         return found
 
-    def _time_components(self, line: Line, quarter_us: int) -> list[_Component]:
+    def _time_components(self, line: Line, quarter_us: int) -> list[Component]:
         held = line.state == HELD_STATE
         scope = Scope(line.site, line.gpu_model)
         wanted = [(COMPUTE, Wanted("compute", True), scope)]
@@ -148,7 +133,7 @@ class Pricer:
                 wanted.append((BILLED, Wanted("rate", False, plan=RESERVED_PLAN), customer))
         return self._chained(wanted, US_UNIT, quarter_us)
 
-    def _energy_components(self, line: Line, quarter_us: int) -> list[_Component]:
+    def _energy_components(self, line: Line, quarter_us: int) -> list[Component]:
         scope = Scope(line.site, line.gpu_model)
         wanted = [(ENERGY, Wanted("energy", True), scope)]
         wanted += [(POOL_PREFIX + name, Wanted("pool", False, name, ("kwh",)), scope) for name in self._pool_names()]
@@ -157,19 +142,19 @@ class Pricer:
             return found
         return [component._replace(steps=_unmeasured(component, line.reason)) for component in found]
 
-    def _chained(self, wanted: Sequence[tuple[str, Wanted, Scope]], unit: str, at_us: int) -> list[_Component]:
+    def _chained(self, wanted: Sequence[tuple[str, Wanted, Scope]], unit: str, at_us: int) -> list[Component]:
         found = []
         for name, want, scope in wanted:
             steps = chain(self._log, want, scope, at_us, self._count)
             if any(step.choice is not None for step in steps):
-                found.append(_Component(name, unit, _DIVISOR[unit], steps))
+                found.append(Component(name, unit, DIVISOR[unit], steps))
         return found
 
     def _pool_names(self) -> list[str]:
         return sorted({price.pool_name for history in self._log.histories("pool") for price in history.revisions})
 
 
-def _unmeasured(component: _Component, reason: str) -> tuple[Step, ...]:
+def _unmeasured(component: Component, reason: str) -> tuple[Step, ...]:
     """The steps of a component whose quantity is unknown: no price shows in its rows, so none changes them."""
     unknown = Choice("", "", None, None, component.name == ENERGY, "", UNMEASURED, reason, None)
     steps: list[Step] = []
@@ -178,75 +163,3 @@ def _unmeasured(component: _Component, reason: str) -> tuple[Step, ...]:
         if not steps or steps[-1].choice != choice:
             steps.append(step._replace(choice=choice))
     return tuple(steps)
-
-
-def _base_row(line: Line, component: _Component, choice: Choice) -> CostRow:
-    row_id = digest("cost", line.line_id, component.name)
-    if line.sign > 0:
-        return _row(line, component, choice, row_id, line.entry, "", line.cause_id)
-    of_row_id = digest("cost", line.of_line_id, component.name)
-    return _row(line, component, choice, row_id, REVERSAL, of_row_id, line.cause_id)
-
-
-def _row(
-    line: Line, component: _Component, choice: Choice, row_id: str, entry: str, of_row_id: str, cause_id: str
-) -> CostRow:
-    """One row, its cost rounded here and nowhere else.
-
-    The hot path, so columns are copied by slices (0.7 µs a row against 1.6 µs by name; a test holds them to the
-    names): a line's group to state, tenant and project, model tag to end; a choice's price to marginal, then the rest.
-    """
-    quantity = line.device_us if component.unit is US_UNIT else line.energy_uj
-    factor = choice.factor
-    cost = None
-    if factor is not None and quantity is not None:
-        cost = _quantize(_divide(_multiply(quantity, factor), component.divisor), MONEY_QUANTUM) or _ZERO
-    return CostRow._make(
-        (
-            row_id, line.line_id, component.name, *line[2:10], *line[11:13], *line[14:23], quantity, component.unit,
-            *choice[:5], cost, *choice[5:8], line.sign, entry, of_row_id, cause_id,
-        )
-    )  # fmt: skip
-
-
-def _late_rows(line: Line, components: Sequence[_Component], only: int | None) -> list[CostRow]:
-    """The rows of each late step in log order: the standing row taken back, and what stands from then on.
-
-    With `only`, just the step of the entry at that index; the ones before it are walked to find what it takes back.
-    """
-    found: list[tuple[int, int, CostRow]] = []
-    for place, component in enumerate(components):
-        standing: CostRow | None = None
-        for index, cause_id, choice in component.steps:
-            if index == BASE_PLACE:
-                standing = _base_row(line, component, choice) if choice else None
-                continue
-            if standing is not None and only in (None, index):
-                found.append((index, place, _taken_back(standing, cause_id)))
-            standing = _correction(line, component, choice, cause_id) if choice else None
-            if standing is not None and only in (None, index):
-                found.append((index, place, standing))
-    found.sort(key=lambda item: item[:2])
-    return [row for _, _, row in found]
-
-
-def _taken_back(row: CostRow, cause_id: str) -> CostRow:
-    """The row that takes `row` back. Where `row` itself is a reversal, what takes it back counts +1 again."""
-    return row._replace(
-        row_id=digest("cost-reversal", cause_id, row.row_id),
-        quantity=None if row.quantity is None else -row.quantity,
-        cost=None if row.cost is None else row.cost.copy_negate() or _ZERO,
-        sign=-row.sign,
-        entry=REVERSAL if row.sign > 0 else CORRECTION,
-        of_row_id=row.row_id,
-        cause_id=cause_id,
-    )
-
-
-def _correction(line: Line, component: _Component, choice: Choice, cause_id: str) -> CostRow:
-    """What stands after a step; on a reversal line, the negation of the row that the original line got there."""
-    row_id = digest("cost-correction", cause_id, line.line_id, component.name)
-    if line.sign > 0:
-        return _row(line, component, choice, row_id, CORRECTION, "", cause_id)
-    of_row_id = digest("cost-correction", cause_id, line.of_line_id, component.name)
-    return _row(line, component, choice, row_id, REVERSAL, of_row_id, cause_id)

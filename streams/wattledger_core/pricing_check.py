@@ -85,8 +85,8 @@ def _check_amounts(price: Price) -> None:
 def check_change(old: Price | None, new: Price, now_us: int) -> None:
     """Raise `PriceFrozen` when `new` changes anything but the end of a price that had started at `now_us`.
 
-    Without `old`, the price is new: it may start in the past only with a reason, since it corrects rows already
-    written. Who wrote it and why may always differ.
+    A price id keeps its kind even before. Without `old`, the price is new: it may start in the past only with a
+    reason, since it corrects rows already written. Who wrote a price and why may always differ.
     """
     if old is None:
         if new.start_us < now_us and not new.reason:
@@ -95,7 +95,7 @@ def check_change(old: Price | None, new: Price, now_us: int) -> None:
                 "written, so give a reason"
             )
         return
-    if old.price_id != new.price_id:
+    if (old.price_id, old.kind) != (new.price_id, new.kind):
         raise PriceFrozen(f"{describe(new)} is no revision of {describe(old)}: publish it as a price of its own")
     if old.start_us > now_us:
         return

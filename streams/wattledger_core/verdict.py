@@ -40,6 +40,8 @@ class VerdictPolicy:
             raise ValueError(f"idle_policy {self.idle_policy!r} is unknown: use one of {IDLE_POLICIES}")
         if not 0 <= self.target_margin_ppm < PPM:
             raise ValueError(f"target_margin_ppm {self.target_margin_ppm}: a margin lies from 0 to below {PPM}")
+        if not 0 <= self.normal_utilisation_ppm <= PPM:
+            raise ValueError(f"normal_utilisation_ppm {self.normal_utilisation_ppm}: it lies from 0 to {PPM}")
         if self.price_step <= 0:
             raise ValueError(f"price_step {self.price_step}: a price step is above 0")
 

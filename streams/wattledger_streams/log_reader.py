@@ -37,14 +37,19 @@ class LogReader:
         )
         self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
         self.next_offset = 0
+        self._ahead: list[LogRecord] = []
 
     def seek(self, offset: int) -> None:
         """Go on from `offset`."""
+        self._ahead = []
         self._consumer.assign([TopicPartition(self.topic, self.partition, offset)])
 
     def poll(self, most: int = 1000, timeout_s: float = 0.0) -> list[LogRecord]:
         """What has arrived, in order; raises KafkaException on a real error (a broker away is not one)."""
-        records = []
+        records, self._ahead = self._ahead, []
+        if records:
+            self.next_offset = records[-1].offset + 1
+            return records
         for message in self._consumer.consume(most, timeout_s):
             error = message.error()
             if error is not None:
@@ -61,8 +66,11 @@ class LogReader:
         while self.next_offset < end_offset:
             if self.next_offset == 0 and self.start_offset() >= end_offset:
                 return
-            for record in self.poll(timeout_s=0.1):
+            records = self.poll(timeout_s=0.1)
+            for place, record in enumerate(records):
                 if record.offset >= end_offset:
+                    # What was fetched beyond the end is for the next poll.
+                    self._ahead, self.next_offset = records[place:], end_offset
                     return
                 yield record
 

@@ -15,7 +15,7 @@ from wattledger_streams.app import build_app, raw_topic
 from wattledger_streams.crash import Watchdog, or_exit
 from wattledger_streams.dead_letter import DeadLetters
 from wattledger_streams.emit import Emitter
-from wattledger_streams.log_reader import LogReader, committed_offset
+from wattledger_streams.log_reader import LogReader, LogRecord, committed_offset
 from wattledger_streams.mapping import from_wire_price_record
 from wattledger_streams.meter_partition import MeterPartition
 from wattledger_streams.metrics import RECORDS
@@ -60,7 +60,13 @@ class Meter:
                 self._price_log, first,
             )  # fmt: skip
             owned.catch_up()
+            self._load_prices(owned.kept_price)
             self._partitions[partition] = owned
+
+    def _load_prices(self, end_offset: int) -> None:
+        """Be as far in the price book as the partition was: a line priced with less would lack a step for good."""
+        while self._prices.next_offset < end_offset:
+            self._take_prices(self._prices.poll(timeout_s=0.1))
 
     async def read_books(self) -> bool:
         """Prices first (a due quarter-hour needs them), then every partition's allocations. Call under the lock."""
@@ -71,6 +77,13 @@ class Meter:
 
     async def _read_prices(self) -> bool:
         records = self._prices.poll()
+        self._take_prices(records)
+        for owned in self._partitions.values():
+            if owned.kept_price < self._prices.next_offset:
+                await owned.reprice(self._late_prices, self._prices.next_offset)
+        return bool(records)
+
+    def _take_prices(self, records: Sequence[LogRecord]) -> None:
         for record in records:
             try:
                 decoded = self._codec.decode(record.value)
@@ -81,10 +94,6 @@ class Meter:
             added = self._price_log.add(item)
             if isinstance(added, Price):
                 self._late_prices.append((record.offset, added))
-        for owned in self._partitions.values():
-            if owned.kept_price < self._prices.next_offset:
-                await owned.reprice(self._late_prices, self._prices.next_offset)
-        return bool(records)
 
     async def take(self, event: Any) -> None:
         """Settle one sample record: waits for its marks, writes its lines and costs. Not acknowledged here."""

@@ -42,7 +42,9 @@ def test_a_late_price_takes_the_row_back_and_corrects_it() -> None:
 @pytest.mark.parametrize(("known_s", "late"), [(959, False), (960, True), (961, True)])
 def test_a_price_is_late_from_the_end_plus_the_lateness_on(known_s: int, late: bool) -> None:
     rows = pricer(EARLY, tick(known_s), LATE).price([line_of_quarter()])
-    assert costs(rows, "compute") == ([Decimal("0.50"), Decimal("-0.50"), Decimal("0.75")] if late else [Decimal("0.75")])
+    assert costs(rows, "compute") == (
+        [Decimal("0.50"), Decimal("-0.50"), Decimal("0.75")] if late else [Decimal("0.75")]
+    )
 
 
 def test_repricing_gives_only_the_step_of_the_late_price() -> None:
@@ -66,7 +68,9 @@ def test_a_late_revision_that_changes_nothing_of_a_row_leaves_it() -> None:
 def test_ending_a_price_late_and_publishing_another_corrects_twice() -> None:
     ended = price("compute", "2.00", offset=3, name="p0", end_us=0)
     other = price("compute", "2.40", offset=4, reason="typing error")
-    rows = [row for row in pricer(EARLY, tick(2000), ended, other).price([line_of_quarter()]) if row.component == "compute"]
+    rows = [
+        row for row in pricer(EARLY, tick(2000), ended, other).price([line_of_quarter()]) if row.component == "compute"
+    ]
     assert [(row.cost, row.sign, row.status) for row in rows] == [
         (Decimal("0.50"), 1, "priced"),
         (Decimal("-0.50"), -1, "priced"),
@@ -123,6 +127,30 @@ def test_a_price_change_at_noon_prices_either_side_with_its_own_rate() -> None:
     afternoon = price("compute", "2.80", offset=1, start_us=noon * QUARTER)
     rows = pricer(morning, afternoon, tick(100_000)).price([line_of_quarter(noon - 1), line_of_quarter(noon)])
     assert costs(rows, "compute") == [Decimal("0.50"), Decimal("0.70")]
+
+
+def test_steps_are_written_in_log_order_whatever_the_component() -> None:
+    rate = price("rate", "3.00", offset=3, reason="late")
+    rows = pricer(EARLY, tick(960), rate, LATE).price([line_of_quarter()])
+    assert [(row.component, row.cost) for row in rows] == [
+        ("compute", Decimal("0.50")),
+        ("billed", None),
+        ("billed", None),
+        ("billed", Decimal("0.75")),
+        ("compute", Decimal("-0.50")),
+        ("compute", Decimal("0.75")),
+    ]
+
+
+def test_two_batches_of_one_quarter_hour_may_stand_on_either_side_of_a_late_tariff() -> None:
+    first, last = energy_line(), energy_line(line_id="last", group_start_us=870 * S, group_end_us=900 * S,
+                                             start_us=870 * S, end_us=900 * S)  # fmt: skip
+    dearer = price("energy", "0.50", offset=2, site="fra1")
+    found = pricer(price("energy", "0.30", offset=0), tick(500), dearer, tick(2000))
+    # 0.1 kWh: 0.03 known before 90 s, then corrected; the last batch, cut off at 960 s, knew 0.50
+    assert costs(found.price([first, last])) == [
+        Decimal("0.03"), Decimal("-0.03"), Decimal("0.05"), Decimal("0.05"),
+    ]  # fmt: skip
 
 
 def test_reach_names_the_lines_that_a_late_price_can_touch() -> None:

@@ -88,3 +88,9 @@ def test_a_backdated_new_price_needs_a_reason() -> None:
 def test_a_revision_of_another_price_is_refused() -> None:
     with pytest.raises(PriceFrozen, match="is no revision of"):
         check_change(price("compute", "2", offset=0, name="a"), price("compute", "2", offset=1, name="b"), now_us=0)
+
+
+def test_a_price_id_keeps_its_kind_even_before_it_starts() -> None:
+    old = price("compute", "2", offset=0, name="a", start_us=QUARTER)
+    with pytest.raises(PriceFrozen, match="is no revision of"):
+        check_change(old, replace(old, kind="rate"), now_us=0)

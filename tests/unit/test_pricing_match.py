@@ -65,3 +65,12 @@ def test_a_price_holds_from_its_start_to_before_its_end() -> None:
 def test_an_energy_price_of_another_site_never_applies() -> None:
     (row,) = pricer(price("energy", "0.3", offset=0, site="fra2"), tick(10_000)).price([energy_line()])
     assert (row.status, row.reason, row.cost) == ("unpriced", "no_price", None)
+
+
+def test_a_contract_binds_its_tenant_only_whoever_is_priced_first() -> None:
+    found = pricer(price("rate", "4", offset=0), price("rate", "2", offset=1, tenant="acme"), tick(10_000))
+    for order in (("acme", "bolt"), ("bolt", "acme")):
+        rows = found.price([time_line(line_id=tenant, tenant=tenant) for tenant in order])
+        rates = {row.tenant: row.rate for row in rows if row.component == "billed"}
+        assert rates == {"acme": Decimal(2), "bolt": Decimal(4)}
+        found = pricer(price("rate", "4", offset=0), price("rate", "2", offset=1, tenant="acme"), tick(10_000))

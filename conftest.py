@@ -1,0 +1,3 @@
+"""Plugins of every test run."""
+
+pytest_plugins = ["tests.plugins_broker"]
