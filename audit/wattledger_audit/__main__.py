@@ -21,7 +21,7 @@ app.add_typer(prices_app, name="prices")
 
 
 def main() -> None:
-    """Entry point of the console script. Exit codes: 0, 1 condition failed, 2 usage, 3 input refused, 4 configuration."""
+    """Entry point. Exit codes: 0, 1 a condition failed, 2 usage, 3 input refused, 4 configuration."""
     app()
 
 

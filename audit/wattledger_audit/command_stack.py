@@ -72,7 +72,7 @@ def up_command(
             _say(stack.broker.line)
             read_client(stack).close()
             typer.echo(
-                f"ClickHouse (read-only): http://127.0.0.1:{port}/  database wattledger; Kafka: {stack.broker.bootstrap}"
+                f"ClickHouse, read-only: http://127.0.0.1:{port}/ database wattledger; Kafka: {stack.broker.bootstrap}"
             )
             if with_demo:
                 play_into(stack, demo_day(), _say)

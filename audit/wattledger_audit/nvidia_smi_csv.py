@@ -12,10 +12,10 @@ import numpy as np
 from wattledger_core.batch import BoolArray, Int64Array
 
 NULLS = frozenset(
-    text.lower()
-    for text in ("", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[Insufficient Permissions]", "ERR!", "[GPU is lost]",
-                 "[Unknown]", "No data")
-)  # fmt: skip
+    {"", "n/a", "[n/a]", "[not supported]", "[unknown error]", "[insufficient permissions]", "err!", "[gpu is lost]"}
+    | {"[unknown]", "no data"}
+)
+"""nvidia-smi's words for no reading, in lower case."""
 DEVICE_COLUMNS = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index", "gpu_serial", "serial")
 _OFFSET = re.compile(r"^([+-])(\d{2}):?(\d{2})$")
 

@@ -88,7 +88,7 @@ def show(console: Console, summary: dict[str, Any]) -> None:
         )
     )
     console.print(
-        f"Rows: {rows['usage_lines']} usage lines and {rows['cost_rows']} cost rows, with {rows['reversals']} reversals and "
+        f"Rows: {rows['usage_lines']} usage lines, {rows['cost_rows']} cost rows; {rows['reversals']} reversals, "
         f"{rows['corrections']} corrections; {rows['dead_letters']} dead letters."
     )
     console.print(

@@ -48,17 +48,24 @@ def _ticks(packed: bytes) -> Int64Array:
 
 
 def _sampled(device: Wire, n: int) -> SampledDevice:
-    instances = device["instances"]
-    processes = device["processes"]
     return SampledDevice(
         device["device"], device["index"], device["pci"], device["minor"], device["gpu_model"], device["driver"],
         device["mig_layout"], device["sharing"], device["counter_epoch"], device["epoch_from_tick"],
         device["idle_floor_mw"], device["slices"],
-        tuple([InstanceActivity(i["gpu_instance"], i["slices"], *unpack_column(i["activity_ppm"], n, 4)) for i in instances])
-        if instances else (),
-        tuple([ProcessActivity(p["cluster"], p["job"], *unpack_column(p["sm_ppm"], n, 4)) for p in processes])
-        if processes else (),
+        _instances(device["instances"], n) if device["instances"] else (),
+        _processes(device["processes"], n) if device["processes"] else (),
     )  # fmt: skip
+
+
+def _instances(listed: Sequence[Wire], n: int) -> tuple[InstanceActivity, ...]:
+    return tuple(
+        InstanceActivity(i["gpu_instance"], i["slices"], *unpack_column(i["activity_ppm"], n, 4, "activity_ppm"))
+        for i in listed
+    )
+
+
+def _processes(listed: Sequence[Wire], n: int) -> tuple[ProcessActivity, ...]:
+    return tuple(ProcessActivity(p["cluster"], p["job"], *unpack_column(p["sm_ppm"], n, 4, "sm_ppm")) for p in listed)
 
 
 def to_wire_batch(batch: Batch, memory_bytes: tuple[Int64Array, BoolArray] | None = None) -> Wire:

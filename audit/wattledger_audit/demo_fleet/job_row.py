@@ -8,9 +8,10 @@ event comes that much later) · `zombie MINUTES` (stop requested at the end, rel
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wattledger_core.event import Claim
+
 from wattledger_audit.demo_fleet.day import MINUTE_US, at
 from wattledger_audit.demo_fleet.machines import BY_NODE, MIG_SLICES, Machine
-from wattledger_core.event import Claim
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
+from wattledger_core.event import JobEvent
+from wattledger_core.ids import digest
+from wattledger_core.units import US_PER_S
+
 from wattledger_audit.demo_fleet.day import CLUSTER, MINUTE_US, at
 from wattledger_audit.demo_fleet.emission import Emission
 from wattledger_audit.demo_fleet.job_row import Job, claims_of
 from wattledger_audit.demo_fleet.job_table import JOBS
 from wattledger_audit.demo_fleet.machines import BY_NODE
-from wattledger_core.event import JobEvent
-from wattledger_core.ids import digest
-from wattledger_core.units import US_PER_S
 
 REPORT_DELAY_US = US_PER_S
 """How long a watcher takes to report what it saw."""

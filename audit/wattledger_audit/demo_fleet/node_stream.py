@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from wattledger_audit.demo_fleet.day import CLUSTER, DAY_END_US, DAY_START_US, SITE, at
-from wattledger_audit.demo_fleet.emission import Emission
-from wattledger_audit.demo_fleet.machines import BY_NODE, MACHINES, Machine
 from wattledger_core.event import InventoryDevice, NodeEvent
 from wattledger_core.ids import digest
 from wattledger_core.units import US_PER_S
+
+from wattledger_audit.demo_fleet.day import CLUSTER, DAY_END_US, DAY_START_US, SITE, at
+from wattledger_audit.demo_fleet.emission import Emission
+from wattledger_audit.demo_fleet.machines import BY_NODE, MACHINES, Machine
 
 STATES = (
     ("l40s-01", "01:00", "draining", "firmware update"),

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from wattledger_audit.demo_fleet.day import DAY_START_US, SITE, at
-from wattledger_audit.demo_fleet.emission import Emission
 from wattledger_core.price import Price
 from wattledger_core.revision import Origin
 from wattledger_core.tariff import Period, expand, week_rates
 from wattledger_core.units import US_PER_DAY, US_PER_HOUR
+
+from wattledger_audit.demo_fleet.day import DAY_START_US, SITE, at
+from wattledger_audit.demo_fleet.emission import Emission
 
 UNPLACED = Origin(0, -1)
 """A price gets its origin and its revision id when it is read back from the price book."""

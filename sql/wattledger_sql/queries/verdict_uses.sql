@@ -3,7 +3,7 @@
 -- lines that are.
 WITH measured AS
 (
-    SELECT tenant_id, sku, plan, site, gpu_model, sum(intDiv(time_us * known_us, span)) AS measured_us
+    SELECT tenant_id, sku, plan, site, gpu_model, sum(intDiv(time_us * known_us, greatest(span, 1))) AS measured_us
     FROM
     (
         SELECT

@@ -32,7 +32,7 @@ WITH
     ),
     measured AS
     (
-        SELECT tenant_id, plan, sum(intDiv(time_us * known_us, span)) AS measured_us
+        SELECT tenant_id, plan, sum(intDiv(time_us * known_us, greatest(span, 1))) AS measured_us
         FROM
         (
             SELECT
