@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from clickhouse_connect.driver.client import Client
-from wattledger_audit.stack import Stack
 from wattledger_audit.settling import partitions_of
+from wattledger_audit.stack import Stack
 from wattledger_audit.topic_amounts import fold_topic
 from wattledger_audit.topic_logs import read_logs
 from wattledger_core.policy import Policy
@@ -39,7 +39,7 @@ def table(client: Client, name: str) -> list[tuple[Any, ...]]:
         parameters={"table": name},
     ).result_rows
     chosen = ", ".join(f"toString({column[0]})" for column in columns)
-    return sorted(client.query(f"SELECT {chosen} FROM {name} FINAL").result_rows)
+    return sorted(tuple(row) for row in client.query(f"SELECT {chosen} FROM {name} FINAL").result_rows)
 
 
 def tables(client: Client) -> dict[str, list[tuple[Any, ...]]]:

@@ -66,7 +66,8 @@ class Broker:
 
 def wait_for_broker(bootstrap: str, child: Child | None = None, within_s: float = START_WITHIN_S) -> None:
     """Return when the broker answers; raises NoBroker when its process ends or the time is up."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    # The client would wait ten seconds between tries by default.
+    admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200, "log_level": 0})
     until = time.monotonic() + within_s
     while time.monotonic() < until:
         if child is not None and not child.alive:

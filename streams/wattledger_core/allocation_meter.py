@@ -10,7 +10,7 @@ from wattledger_core.book import Book, View
 from wattledger_core.capacity import HELD_STATE, STOP_PENDING, UNAVAILABLE_STATE, Unheld, unheld_state
 from wattledger_core.discrepancy import discrepancy, overlap
 from wattledger_core.event import InventoryDevice
-from wattledger_core.hold import Hold, holds
+from wattledger_core.hold import Hold, failed_intervals, holds
 from wattledger_core.ids import digest
 from wattledger_core.interval import length_us
 from wattledger_core.interval import overlap as common
@@ -88,7 +88,8 @@ def _node_quarter(book: Book, node: str, start_us: int, view: View) -> _NodeQuar
         kind: book.facts(node, kind, start_us, end_us, view)
         for kind in ("inventory", "service", "state", "reservation")
     }
-    held = {device: holds(book, node, device, start_us, end_us, view) for device in book.devices(node)}
+    failures = failed_intervals(book, node, end_us, view)
+    held = {device: holds(book, node, device, start_us, end_us, view, failures) for device in book.devices(node)}
     return _NodeQuarter(
         node, start_us, end_us, facts["inventory"], facts["service"], facts["state"], facts["reservation"], held
     )

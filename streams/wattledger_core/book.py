@@ -107,6 +107,7 @@ class Book:
         self._devices: dict[tuple[str, str], _Device] = {}
         self._facts: dict[str, dict[str, _History]] = {}
         self._node_devices: dict[str, dict[str, None]] = {}
+        self._newest_known_us: dict[str, int] = {}
 
     @property
     def settled_us(self) -> int:
@@ -137,6 +138,7 @@ class Book:
         entry = Entry(self._next_index, record)
         self._next_index += 1
         history.entries.append(entry)
+        self._newest_known_us[record.node] = max(record.known_us, self._newest_known_us.get(record.node, 0))
         if isinstance(record, AllocationRevision):
             key = (record.node, record.device)
             self._devices.setdefault(key, _Device()).place(record.allocation_id, history.hull())
@@ -193,6 +195,8 @@ class Book:
     def late(self, node: str, devices: Iterable[str], start_us: int, end_us: int, cutoff_us: int) -> list[Entry]:
         """Late revisions that may touch `[start_us, end_us)` of these devices or of the node, in order of occurrence:
         `known_us >= cutoff_us`, and the revision or the one that it replaces overlaps the interval."""
+        if self._newest_known_us.get(node, 0) < cutoff_us:
+            return []
         late: list[Entry] = []
         for history in self._facts.get(node, {}).values():
             late += _late_entries(history, start_us, end_us, cutoff_us)

@@ -1,6 +1,7 @@
 """The energy meter: a batch's curves cut at holders and quarter-hours into energy lines. Owns the splitting rules."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wattledger_core.batch import Batch, SampledDevice
@@ -8,9 +9,11 @@ from wattledger_core.book import Book, View
 from wattledger_core.curve import METHOD_NAMES, Slice, mark_text
 from wattledger_core.discrepancy import discrepancy, overlap, reading_discrepancies
 from wattledger_core.energy_split import HELD, IDLE_STATE, UNATTRIBUTED_STATE, split_slice
-from wattledger_core.hold import Hold, edges, holds
+from wattledger_core.hold import Hold, cut_holds, edges, failed_intervals
 from wattledger_core.ids import digest
+from wattledger_core.late import KNOWN
 from wattledger_core.line import IDLE, UNATTRIBUTED, DeviceTotal, Discrepancy, Line
+from wattledger_core.revision import AllocationRevision
 from wattledger_core.steady import BatchCurves
 from wattledger_core.units import quarter_cuts_us
 
@@ -63,7 +66,7 @@ def energy_totals(batch: Batch, curves: BatchCurves, partition: int, offset: int
 
 
 def energy_lines(batch: Batch, curves: BatchCurves, book: Book, view: View) -> tuple[list[Line], list[Discrepancy]]:
-    """Lines of a batch in one view, in device order; ids are empty (late.py names them).
+    """Lines of a batch in one view, in device order; late.py names those without an id.
 
     Σ energy over a device's lines is C at the batch's end exactly; unknown time has lines of its own.
     """
@@ -72,43 +75,49 @@ def energy_lines(batch: Batch, curves: BatchCurves, book: Book, view: View) -> t
     start_us, end_us = batch.start_us, batch.end_us
     cuts = quarter_cuts_us(start_us, end_us)
     whole = curves.whole()
+    failures = failed_intervals(book, batch.node, end_us, view)
+    plain = not cuts and not failures
     for d, device in enumerate(batch.devices):
-        holders = holds(book, batch.node, device.device, start_us, end_us, view)
+        revisions = book.allocations(batch.node, device.device, start_us, end_us, view)
         slice_ = whole[d]
         if slice_.marks:
             found += reading_discrepancies(batch, device, slice_)
-        if not cuts and _exclusive_throughout(holders, start_us, end_us) and slice_.measured_us == end_us - start_us:
-            lines.append(_held_line(batch, device, holders[0], slice_))
+        if plain and slice_.unknown_us == 0 and _held_throughout(revisions, start_us, end_us):
+            lines.append(_held_line(batch, device, revisions[0], slice_, start_us, end_us))
             continue
+        holders = cut_holds(revisions, start_us, end_us, failures)
         for first_us, last_us in zip([start_us, *cuts], [*cuts, end_us], strict=True):
             parts = _quarter_parts(batch, curves, d, holders, first_us, last_us, found)
             lines += [line for part in parts for line in _part_lines(batch, device, part)]
     return lines, found
 
 
-def _exclusive_throughout(holders: list[Hold], start_us: int, end_us: int) -> bool:
-    if len(holders) != 1:
+def _held_throughout(revisions: Sequence[AllocationRevision], start_us: int, end_us: int) -> bool:
+    """One exclusive holder, who pays from end to end."""
+    if len(revisions) != 1:
         return False
-    hold = holders[0]
-    revision = hold.revision
+    r = revisions[0]
     return (
-        hold.start_us == start_us
-        and hold.end_us == end_us
-        and not hold.zombie
-        and not hold.cut
-        and revision.share_num == revision.share_den
-        and not revision.gpu_instance
+        r.share_num == r.share_den
+        and not r.gpu_instance
+        and r.start_us <= start_us
+        and (r.end_us is None or r.end_us >= end_us)
+        and (r.stop_requested_us is None or r.stop_requested_us >= end_us)
     )
 
 
-def _held_line(batch: Batch, device: SampledDevice, hold: Hold, part: Slice) -> Line:
-    """The hot path: one holder, all measured, one quarter-hour."""
-    r = hold.revision
+def _held_line(
+    batch: Batch, device: SampledDevice, r: AllocationRevision, part: Slice, start_us: int, end_us: int
+) -> Line:
+    """The hot path: one holder, all measured, one quarter-hour; named at once, as late.py would name it."""
+    name = digest(
+        "line", ENERGY, batch.node, start_us, device.device, "", r.tenant, r.allocation_id, HELD, "", start_us, KNOWN
+    )
     return Line(
-        "", ENERGY, batch.start_us, batch.end_us, batch.node, device.device, "", batch.site, device.gpu_model,
-        HELD, "", r.tenant, r.project, r.user, r.model_tag, r.cluster, r.job, r.attempt, r.allocation_id, r.plan,
-        r.sku, hold.start_us, hold.end_us, hold.end_us - hold.start_us, 0, part.energy_uj, part.idle_uj,
-        part.busy_us, METHOD_NAMES[part.method], mark_text(part.marks) if part.marks else "",
+        name, ENERGY, start_us, end_us, batch.node, device.device, "", batch.site, device.gpu_model, HELD, "", r.tenant,
+        r.project, r.user, r.model_tag, r.cluster, r.job, r.attempt, r.allocation_id, r.plan, r.sku, start_us, end_us,
+        end_us - start_us, 0, part.energy_uj, part.idle_uj, part.busy_us, METHOD_NAMES[part.method],
+        mark_text(part.marks) if part.marks else "",
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Who held a device when: allocations turned into holds, with the rules for late stops and failed nodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wattledger_core.book import FAILED, Book, View
@@ -24,16 +25,21 @@ def failed_intervals(book: Book, node: str, end_us: int, view: View) -> list[Int
     return [(f.start_us, f.until_us) for f in book.facts(node, "state", 0, end_us, view) if f.state == FAILED]
 
 
-def holds(book: Book, node: str, device: str, start_us: int, end_us: int, view: View) -> list[Hold]:
-    """Holds of one device inside `[start_us, end_us)`, by allocation id then start.
+def holds(
+    book: Book, node: str, device: str, start_us: int, end_us: int, view: View, failures: Sequence[Interval]
+) -> list[Hold]:
+    """Holds of one device inside `[start_us, end_us)`, by allocation id then start. `failures`: `failed_intervals`."""
+    return cut_holds(book.allocations(node, device, start_us, end_us, view), start_us, end_us, failures)
+
+
+def cut_holds(
+    revisions: Sequence[AllocationRevision], start_us: int, end_us: int, failures: Sequence[Interval]
+) -> list[Hold]:
+    """Allocations as holds inside an interval, in the order given.
 
     A node that fails ends what it held, whatever end is reported later; between a stop request and the release the
     hold is the provider's (ACCOUNTING.md).
     """
-    revisions = book.allocations(node, device, start_us, end_us, view)
-    if not revisions:
-        return []
-    failures = failed_intervals(book, node, end_us, view)
     found: list[Hold] = []
     for revision in revisions:
         stop_us, cut = revision.until_us, False

@@ -11,6 +11,9 @@ from wattledger_core.book import Entry, View
 from wattledger_core.ids import digest
 from wattledger_core.line import CORRECTION, REVERSAL, DeviceTotal, Discrepancy, Line
 
+KNOWN, UNKNOWN = "known", "unknown"
+"""Last part of a line's identity: whether its energy is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -33,7 +36,7 @@ class Written:
 def _identity(line: Line) -> tuple[str | int, ...]:
     return (
         line.kind, line.node, line.group_start_us, line.device, line.gpu_instance, line.tenant, line.allocation_id,
-        line.state, line.reason, line.start_us, "unknown" if line.energy_uj is None else "known",
+        line.state, line.reason, line.start_us, UNKNOWN if line.energy_uj is None else KNOWN,
     )  # fmt: skip
 
 
@@ -42,8 +45,8 @@ def _content(line: Line) -> tuple[object, ...]:
 
 
 def name_originals(lines: Iterable[Line]) -> list[Line]:
-    """Give first-written lines their ids: a hash of what each is about."""
-    return [Line(digest("line", *_identity(line)), *line[1:]) for line in lines]
+    """Give first-written lines their ids, where they have none: a hash of what each is about."""
+    return [line if line.line_id else Line(digest("line", *_identity(line)), *line[1:]) for line in lines]
 
 
 def reverse_line(line: Line, cause_id: str) -> Line:

@@ -1,4 +1,4 @@
-"""Replay: the whole pipeline over lists in memory: the audit's engine, the tests' oracle, an auditor's recomputation."""
+"""Replay: the pipeline over lists in memory. The audit's engine, the tests' oracle, an auditor's recomputation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -143,6 +143,9 @@ def _called(call: Callable[[Client], T], client: Client) -> T:
     try:
         return call(client)
     except Error as error:
+        # After a query that failed midway chDB gives what was left of it to the next one; this takes it.
+        with suppress(Error):
+            client.command("SELECT 1")
         raise _translated(error) from error
 
 

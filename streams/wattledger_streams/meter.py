@@ -94,6 +94,9 @@ class Meter:
             added = self._price_log.add(item)
             if isinstance(added, Price):
                 self._late_prices.append((record.offset, added))
+            elif isinstance(item, Price) and (why := self._price_log.refused.get(item.origin)):
+                refused = BadRecord("price_refused", why)
+                self._dead.put_aside(record.topic, 0, record.offset, record.key, record.value, refused)
 
     async def take(self, event: Any) -> None:
         """Settle one sample record: waits for its marks, writes its lines and costs. Not acknowledged here."""

@@ -108,7 +108,7 @@ class MeterPartition:
 
     async def reprice(self, prices: Iterable[tuple[int, Price]], next_price_offset: int) -> None:
         """Late prices: every line written so far is read again from `usage-lines` and repriced, then the position."""
-        todo = [price for offset, price in prices if offset >= self.kept_price]
+        todo = [price for offset, price in prices if offset >= self.kept_price and self._pricer.reach(price)]
         if todo:
             await self._outbox.settle()
             for lines in self._written_lines():

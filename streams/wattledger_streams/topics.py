@@ -32,7 +32,7 @@ def create_topics(
     for name, topic in wanted.items():
         if name in existing and len(existing[name].partitions) != topic.num_partitions:
             raise TopicRefused(
-                f"topic {name!r} has {len(existing[name].partitions)} partitions, its contract says "
+                f"topic {name!r} has {len(existing[name].partitions)} partitions, wanted are "
                 f"{topic.num_partitions}: a change would move keys; make a new deployment with another topic prefix"
             )
     missing = [topic for name, topic in wanted.items() if name not in existing]

@@ -1,5 +1,6 @@
 """Energy lines small enough to check on paper. 100 W for 1 s is 100 J = 100,000,000 µJ."""
 
+from wattledger_core.late import name_originals
 from wattledger_core.line import IDLE, UNATTRIBUTED
 
 from tests.builders import allocation, batch, energy_by_tenant, mark, partition_meter, steady
@@ -155,3 +156,12 @@ def test_between_stop_requested_and_released_the_energy_is_not_the_tenants() -> 
     stopped = allocation("a", 0, 30, offset=1, known_s=0, stop_requested_us=10 * J)
     lines = partition_meter(stopped).meter_batch(steady(0, 30), 0, 0).lines
     assert energy_by_tenant(lines) == {"tenant-a": 1000 * J, UNATTRIBUTED: 2000 * J}
+
+
+def test_the_hot_path_names_lines_as_the_chain_does() -> None:
+    meter = partition_meter(allocation("a", 0, None, offset=1, known_s=0))
+    given = batch(
+        list(range(31)), [100_000] * 31, [100 * J * i for i in range(31)], [500_000] * 31
+    )  # every reading good: the hot path
+    [line] = meter.meter_batch(given, 0, 0).lines
+    assert name_originals([line._replace(line_id="")]) == [line]

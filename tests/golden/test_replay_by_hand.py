@@ -3,10 +3,11 @@
 100 W for 30 s is 3000 J = 3000/3.6e6 kWh; x 0.36 x 1.5 = 0.00045. A GPU for 900 s at 3.6 an hour is 0.9.
 """
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from wattledger_core.cost import CostRow
-from wattledger_core.event import Claim, InventoryDevice, JobEvent, NodeEvent, Tick
+from wattledger_core.event import Claim, InventoryDevice, JobEvent, JobTopicEvent, NodeEvent, Tick
 from wattledger_core.policy import Policy
 from wattledger_core.price import Price
 from wattledger_core.replay import Logs, Replayed, replay
@@ -17,9 +18,9 @@ from tests.builders import DEVICE, NODE, S, steady
 PLACED = {NODE: 0}
 
 
-def job(kind: str, at_s: int, event_id: str, **changes: str) -> JobEvent:
+def job(kind: str, at_s: int, event_id: str, outcome: str = "") -> JobEvent:
     claims = (Claim(NODE, DEVICE),) if kind == "start" else ()
-    return JobEvent(event_id, kind, at_s * S, "c", "j1", 0, claims, tenant="acme", sku="h100", **changes)
+    return JobEvent(event_id, kind, at_s * S, "c", "j1", 0, claims, tenant="acme", sku="h100", outcome=outcome)
 
 
 def node(kind: str, at_s: int, event_id: str) -> NodeEvent:
@@ -27,25 +28,26 @@ def node(kind: str, at_s: int, event_id: str) -> NodeEvent:
     return NodeEvent(event_id, kind, at_s * S, NODE, "c", "fra1", devices)
 
 
-def price(kind: str, name: str, rate: str, offset: int, start_s: int = 0, **changes: str) -> Price:
-    more = {"pue": Decimal(changes.pop("pue"))} if "pue" in changes else {}
-    return Price(
-        name, f"{name}@{offset}", Origin(0, offset), 0, kind, start_s * S, None, Decimal(rate), "EUR", **changes, **more
-    )
+def price(kind: str, name: str, rate: str, offset: int, pue: str = "1") -> Price:
+    return Price(name, f"{name}@{offset}", Origin(0, offset), 0, kind, 0, None, Decimal(rate), "EUR", pue=Decimal(pue))
 
 
-BOOK = [
+BOOK: list[tuple[int, Price | Tick]] = [
     (0, price("energy", "e", "0.36", 0, pue="1.5")),
     (1, price("compute", "c", "3.6", 1)),
     (2, price("rate", "r", "4", 2)),
     (3, Tick(10_000 * S)),
 ]
-JOBS = {0: [(0, node("inventory", 0, "i")), (1, job("start", 0, "s")), (2, Tick(5000 * S))]}
+JOBS: dict[int, list[tuple[int, JobTopicEvent]]] = {
+    0: [(0, node("inventory", 0, "i")), (1, job("start", 0, "s")), (2, Tick(5000 * S))]
+}
 BATCH = [(7, steady(0, 30))]
 
 
-def run(job_events: dict[int, list[tuple[int, object]]], prices: list[tuple[int, Price | Tick]]) -> Replayed:
-    return replay(Logs(job_events, {0: BATCH}, prices), Policy(), 1, PLACED)  # type: ignore[arg-type]
+def run(
+    job_events: Mapping[int, Sequence[tuple[int, JobTopicEvent]]], prices: Sequence[tuple[int, Price | Tick]]
+) -> Replayed:
+    return replay(Logs(job_events, {0: BATCH}, prices), Policy(), 1, PLACED)
 
 
 def folded(rows: list[CostRow], component: str) -> dict[str, Decimal]:

@@ -1,6 +1,8 @@
 """Conservation of energy under any readings, any cutting, any holders."""
 
+import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from wattledger_core.batch import Batch, InstanceActivity, ProcessActivity
 from wattledger_core.curve import build_curves
 from wattledger_core.policy import Policy
+from wattledger_core.revision import AllocationRevision
 from wattledger_core.steady import BatchCurves
 
 from tests.builders import S, allocation, batch, partition_meter
@@ -45,7 +48,7 @@ def test_any_cutting_adds_up_to_the_batch_and_no_slice_is_negative(trace: Batch,
     curves = build_curves(trace, Policy())
     start, end = trace.start_us, trace.end_us
     points = sorted({start, end, *(start + cut % (end - start) for cut in cuts)})
-    slices = [curves.slice(0, a, b) for a, b in zip(points, points[1:], strict=False)]
+    slices = [curves.slice(0, a, b) for a, b in itertools.pairwise(points)]
     whole = curves.slice(0, start, end)
     for quantity in ("energy_uj", "idle_uj", "static_uj", "busy_us", "measured_us", "unknown_us"):
         parts = [getattr(part, quantity) for part in slices]
@@ -68,7 +71,7 @@ def steady_traces(draw: st.DrawFn) -> Batch:
     n = draw(st.integers(2, 12))
     power = draw(st.lists(st.integers(100_000, 110_000), min_size=n, max_size=n))
     counter = [0]
-    for a, b in zip(power, power[1:], strict=False):
+    for a, b in itertools.pairwise(power):
         counter.append(counter[-1] + (a + b) * 500 + draw(st.integers(-1000, 1000)))
     busy = draw(st.lists(st.sampled_from([0, 0, 300_000, 1_000_000]), min_size=n, max_size=n))
     return batch([float(i) for i in range(n)], power, [int(c) for c in counter], list(busy))
@@ -83,14 +86,14 @@ def test_the_hot_path_is_taken_and_exact_on_good_readings(trace: Batch) -> None:
 
 
 @st.composite
-def holders(draw: st.DrawFn) -> list[object]:
+def holders(draw: st.DrawFn) -> list[AllocationRevision]:
     """Up to five allocations of any kind, overlapping as they like."""
-    found: list[object] = []
+    found: list[AllocationRevision] = []
     for i in range(draw(st.integers(0, 5))):
         a = draw(st.integers(0, 40_000_000))
         b = draw(st.none() | st.integers(a, 80_000_000))
         kind = draw(st.sampled_from(["full", "mig", "sliced"]))
-        changes: dict[str, object] = {"start_us": a, "end_us": b, "offset": i + 1, "known_s": 0}
+        changes: dict[str, Any] = {"start_us": a, "end_us": b, "offset": i + 1, "known_s": 0}
         if kind == "mig":
             changes |= {
                 "gpu_instance": draw(st.sampled_from("1234")),
@@ -104,13 +107,15 @@ def holders(draw: st.DrawFn) -> list[object]:
         found.append(
             allocation(f"j{i}", 0, None, **{k: v for k, v in changes.items() if k not in ("start_us", "end_us")})
         )
-        found[-1] = replace(found[-1], start_us=a, end_us=b)  # type: ignore[type-var]
+        found[-1] = replace(found[-1], start_us=a, end_us=b)
     return found
 
 
 @settings(max_examples=300)
 @given(traces(), holders(), st.data())
-def test_lines_sum_to_the_batch_under_any_contradiction(trace: Batch, held: list[object], data: st.DataObject) -> None:
+def test_lines_sum_to_the_batch_under_any_contradiction(
+    trace: Batch, held: list[AllocationRevision], data: st.DataObject
+) -> None:
     n = len(trace.ticks_us)
 
     def column() -> tuple[np.ndarray, np.ndarray]:

@@ -1,29 +1,14 @@
-"""The demo's fleet: one generated day of four machines, six tenants and some sixty jobs, the same every time."""
+"""The demo's fleet: one generated day of four machines and six tenants, the same every time."""
 
-from collections.abc import Iterator
-from heapq import merge
-
-from wattledger_core.event import Tick
-
-from wattledger_audit.demo_fleet.day import DAY_START_US, MINUTE_US, TAIL_END_US
-from wattledger_audit.demo_fleet.emission import Emission
-from wattledger_audit.demo_fleet.job_stream import job_emissions
+from wattledger_audit.demo_fleet.day import CLUSTER, DAY_END_US, DAY_START_US, SITE, TAIL_END_US
+from wattledger_audit.demo_fleet.emission import DemoItem, Emission
+from wattledger_audit.demo_fleet.expected import expected_held_us
+from wattledger_audit.demo_fleet.job_table import JOBS
 from wattledger_audit.demo_fleet.machines import MACHINES
-from wattledger_audit.demo_fleet.node_stream import node_emissions
-from wattledger_audit.demo_fleet.price_stream import price_emissions
-from wattledger_audit.demo_fleet.sample_stream import sample_emissions
-from wattledger_audit.demo_fleet.specials import SPECIAL_CASES
+from wattledger_audit.demo_fleet.special_case import SPECIAL_CASES, SpecialCase
+from wattledger_audit.demo_fleet.stream import demo_day
 
-__all__ = ["SPECIAL_CASES", "Emission", "demo_day"]
-
-
-def demo_day() -> Iterator[Emission]:
-    """Everything that reaches the pipeline, in order of arrival; at the very start prices, inventory, then a tick."""
-    streams = [price_emissions(), node_emissions(), _ticks(), job_emissions(), *map(sample_emissions, MACHINES)]
-    return merge(*streams, key=lambda emission: emission.at_us)
-
-
-def _ticks() -> Iterator[Emission]:
-    """A tick each minute: the trace's own time."""
-    for at_us in range(DAY_START_US, TAIL_END_US + 1, MINUTE_US):
-        yield Emission(at_us, Tick(at_us))
+__all__ = [
+    "CLUSTER", "DAY_END_US", "DAY_START_US", "JOBS", "MACHINES", "SITE", "SPECIAL_CASES", "TAIL_END_US", "DemoItem",
+    "Emission", "SpecialCase", "demo_day", "expected_held_us",
+]  # fmt: skip
