@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JARS := .cache/kafka/libs
-SETUP := $(VENV)/.installed
+KAFKA := .cache/kafka
+JARS := $(KAFKA)/libs
+INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 
 .PHONY: demo test check bench setup jars clean
 
@@ -23,25 +25,29 @@ check: setup
 bench: setup
 	$(BIN)/python benchmarks/core.py
 
-setup: $(SETUP)
+setup: $(INSTALLED)
 
-$(SETUP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "WattLedger needs Python 3.11 or newer; make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@echo "installing into $(VENV) (about 1 GB, a minute or two)"
+# The stamp is written last, so an installation that was cut off is made again.
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "WattLedger needs Python 3.11 or later; '$(PYTHON)' is not: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.11" >&2; \
+		exit 1; }
+	@echo "installing into $(VENV): about 1.2 GB, a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Fetched beside and moved at the end: the folder is there only when it is whole.
 jars:
-	@if test -e $(JARS)/.complete; then :; \
-	elif command -v java >/dev/null && command -v mvn >/dev/null; then \
-		echo "fetching Apache Kafka's jars into $(JARS)"; \
-		mvn -q -B -f infra/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$(JARS)" \
-			&& touch $(JARS)/.complete; \
+	@if test -d $(JARS) && ! test infra/kafka/pom.xml -nt $(JARS); then :; \
+	elif ! command -v java >/dev/null || ! command -v mvn >/dev/null; then \
+		echo "no Apache Kafka: Java or Maven is missing. In its place: Docker where an engine answers, else Tansu"; \
 	else \
-		echo "Java or Maven is missing: no Apache Kafka from its jars; Docker's is used where an engine answers, else Tansu"; \
+		echo "fetching Apache Kafka's jars into $(JARS): 44 MB"; rm -rf $(KAFKA)/part; \
+		if mvn -q -B -f infra/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$(KAFKA)/part"; \
+		then rm -rf $(JARS) && mv $(KAFKA)/part $(JARS) && touch $(JARS); \
+		else echo "no Apache Kafka: Maven could not fetch its jars (above). In its place: Docker's, else Tansu"; fi; \
 	fi
 
 clean:

@@ -11,6 +11,7 @@ _JAR_PREFIX = "kafka_2.13-"
 _HELP = "install Java 17 or later and Maven (Debian: `apt-get install default-jre-headless maven`), then `make setup`"
 _PORT_TRIES = 3
 
+# A killed broker may register again only when its old session is over: 9 s by default, 4 s here.
 _SERVER_PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -32,6 +33,8 @@ share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=1000
+broker.session.timeout.ms=4000
 group.min.session.timeout.ms=1000
 message.max.bytes=8000000
 replica.fetch.max.bytes=8000000

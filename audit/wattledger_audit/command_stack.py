@@ -12,7 +12,7 @@ from rich.console import Console
 
 from wattledger_audit.broker import NoBroker
 from wattledger_audit.demo import FUTURE_LIMIT_S, DemoRun, play_into, read_client, run_demo, settle
-from wattledger_audit.demo_fleet import demo_day
+from wattledger_audit.generated_fleet import demo_day
 from wattledger_audit.stack import Stack, StackSettings
 from wattledger_audit.terminal import show
 

@@ -127,7 +127,8 @@ def run_demo(settings: StackSettings, emissions: Iterable[Emitted], out: Path, s
         client = read_client(stack)
         wait_fresh(client)
         counts = partitions_of(settings.partitions)
-        folded = fold_topic(stack.kafka, settings.topic_prefix + "tenant-cost", counts["tenant-cost"])
+        topic, reliable = settings.topic_prefix + "tenant-cost", stack.broker.reliable_offsets
+        folded = fold_topic(stack.kafka, topic, counts["tenant-cost"], reliable)
         summary = build_summary(client, amounts_by_component(folded), POLICY)
         client.close()
         run = DemoRun(summary, time.monotonic() - began_s, stack.peak_pss_bytes, stack.restarts, stack.broker.line)

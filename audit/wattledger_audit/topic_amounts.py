@@ -10,13 +10,19 @@ from wattledger_streams.log_reader import LogReader
 from wattledger_streams.mapping import from_wire_tenant_cost
 
 
-def fold_topic(kafka: Mapping[str, str], topic: str, partitions: int) -> dict[str, CostRow]:
-    """Every row of the topic by id, read to its end now. Raises ValueError for two contents under one id."""
+def fold_topic(
+    kafka: Mapping[str, str], topic: str, partitions: int, reliable_offsets: bool = True
+) -> dict[str, CostRow]:
+    """Every row of the topic by id, read to its end now. Raises ValueError for two contents under one id.
+
+    Without `reliable_offsets` (Tansu) it reads until nothing comes any more: the topic must be at rest.
+    """
     codec, rows = Codec(), dict[str, CostRow]()
     for partition in range(partitions):
         reader = LogReader(kafka, topic, partition, "wattledger-fold")
         try:
-            for record in reader.read_until(reader.end_offset()):
+            found = reader.read_until(reader.end_offset()) if reliable_offsets else reader.read_until_quiet()
+            for record in found:
                 for row in from_wire_tenant_cost(codec.decode(record.value).record):
                     if rows.setdefault(row.row_id, row) != row:
                         raise ValueError(f"{topic}: two contents under row id {row.row_id}")

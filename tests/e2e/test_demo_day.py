@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from wattledger_audit.broker import Broker
 from wattledger_audit.demo import FUTURE_LIMIT_S, POLICY, play_into, read_client, settle, wait_fresh
-from wattledger_audit.demo_fleet import demo_day
+from wattledger_audit.generated_fleet import demo_day
 from wattledger_audit.stack import Stack, StackSettings
 from wattledger_audit.summary import Summary, build_summary
 from wattledger_audit.topic_amounts import amounts_by_component, fold_topic
