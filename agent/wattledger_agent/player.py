@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import structlog
+from wattledger_schemas import Codec
 
 from wattledger_agent.clock import Clock
+from wattledger_agent.gap_record import gap_records
 from wattledger_agent.publisher import Publisher
 from wattledger_agent.trace import TraceItem
 from wattledger_agent.wal import Wal
@@ -41,7 +43,9 @@ class Played:
 class Player:
     """Plays items in order: pace, group, append durably; the publisher drains at the same time."""
 
-    def __init__(self, wal: Wal, publisher: Publisher, clock: Clock, pace: Pace) -> None:
+    def __init__(self, wal: Wal, publisher: Publisher, clock: Clock, pace: Pace, agent: str = "player") -> None:
+        self._agent = agent
+        self._codec = Codec()
         self._wal = wal
         self._publisher = publisher
         self._clock = clock
@@ -95,7 +99,8 @@ class Player:
         while self._group:
             try:
                 self._wal.append(self._group)
-                self._group = []
+                # What the cap's policy dropped to make room becomes gap records of the next group.
+                self._group = gap_records(self._wal.take_gaps(), self._agent, self._agent, self._codec)
             except (WalFull, WalUnavailable) as error:
                 log.warning("wal_not_taking", error=str(error))
                 self._clock.sleep(0.2)

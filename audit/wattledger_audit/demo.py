@@ -1,6 +1,7 @@
 """`wattledger demo`: the generated day through the whole embedded stack, then what the tables say."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ def settle(stack: Stack, say: Say, within_s: float = 180) -> None:
 def read_client(stack: Stack, within_s: float = 60) -> Client:
     """A stock client on the stack's read-only endpoint."""
     until = time.monotonic() + within_s
+    # The driver logs every refused connection while the endpoint is not open yet.
+    logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)
     while True:
         try:
             return clickhouse_connect.get_client(host="127.0.0.1", port=stack.endpoint_port, database="wattledger")

@@ -38,6 +38,7 @@ class Stack:
         self.settings = settings
         self.endpoint_port = settings.endpoint_port or free_port()
         self.workers: dict[str, Child] = {}
+        self.metrics_ports: dict[str, int] = {}
         self.restarts = 0
         self.peak_pss_bytes = 0
         self._broker: Broker | None = None
@@ -78,7 +79,9 @@ class Stack:
             create_topics(self.kafka, self.settings.topic_prefix, self.settings.partitions)
             for name in WORKERS:
                 args = [sys.executable, "-m", "wattledger_streams", name]
-                self.workers[name] = Child(name, args, work_dir / f"{name}.log", self.env()).start()
+                self.metrics_ports[name] = free_port()
+                env = {**self.env(), "WATTLEDGER_METRICS_PORT": str(self.metrics_ports[name])}
+                self.workers[name] = Child(name, args, work_dir / f"{name}.log", env).start()
         except BaseException:
             self.stop()
             raise

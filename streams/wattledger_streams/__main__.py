@@ -7,11 +7,17 @@ from collections.abc import Callable
 import faust
 import structlog
 
+from wattledger_streams.lag import LagWatch, processor_topics
 from wattledger_streams.metrics import serve_metrics
-from wattledger_streams.partitions import TopicsMissing
+from wattledger_streams.partitions import TopicsMissing, partition_counts
 from wattledger_streams.settings import WorkerSettings
 
-PROCESSORS = ("sessions", "meter", "sink")
+PROCESSORS = {
+    "sessions": ("job-events",),
+    "meter": ("gpu-samples",),
+    "sink": ("usage-lines", "tenant-cost", "allocations", "price-book", "threshold-events", "dead-letters"),
+}
+"""Processors and the topics that they acknowledge."""
 EXIT_USAGE = 2
 EXIT_CONFIGURATION = 4
 
@@ -49,11 +55,15 @@ def main() -> None:
     settings = WorkerSettings()
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     try:
+        partition_counts(settings)
         app = _builder(sys.argv[1])(settings)
     except TopicsMissing as error:
         sys.stderr.write(f"wattledger_streams: {error}\n")
         sys.exit(EXIT_CONFIGURATION)
-    serve_metrics(settings.metrics_port)
+    if settings.metrics_port:
+        serve_metrics(settings.metrics_port)
+        topics = processor_topics(partition_counts(settings), PROCESSORS[sys.argv[1]], settings.topic_prefix)
+        LagWatch(settings.kafka(), settings.group(sys.argv[1]), topics).start()
     worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, override_logging=True)
     worker.execute_from_commandline()
 

@@ -19,6 +19,5 @@ VIEWS_REFRESHED_S = Gauge("wattledger_views_refreshed_event_timestamp_seconds", 
 
 
 def serve_metrics(port: int) -> None:
-    """Serve on loopback; port 0 means not at all."""
-    if port:
-        start_http_server(port, addr="127.0.0.1")
+    """Serve on loopback."""
+    start_http_server(port, addr="127.0.0.1")

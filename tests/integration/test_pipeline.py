@@ -1,9 +1,11 @@
 """The whole pipeline on a real broker with ClickHouse's engine: the tables' rows equal replay's, one by one."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import clickhouse_connect
+import httpx
 import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
@@ -73,6 +75,26 @@ def test_another_stock_client_reads_the_same(stack: Stack, client: Client) -> No
     asked = "SELECT tenant_id, sum(cost) FROM v_cost_rows GROUP BY tenant_id ORDER BY tenant_id"
     assert other.query(asked).result_rows == client.query(asked).result_rows
     other.close()
+
+
+def metrics(stack: Stack, worker: str) -> dict[str, float]:
+    """Samples of a worker's metrics page by name with labels."""
+    page = httpx.get(f"http://127.0.0.1:{stack.metrics_ports[worker]}/metrics").text
+    lines = (line.rsplit(" ", 1) for line in page.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+def test_the_workers_say_how_they_are(stack: Stack, client: Client) -> None:
+    meter, sink = metrics(stack, "meter"), metrics(stack, "sink")
+    assert meter["wattledger_late_revisions_total"] > 0
+    assert meter['wattledger_corrections_total{entry="reversal"}'] > 0
+    assert meter['wattledger_settled_timestamp_seconds{partition="0"}'] > 1_794_182_400
+    assert sink['wattledger_rows_total{table="cost_rows"}'] > 2500
+    until = time.monotonic() + 30
+    wanted = 'wattledger_lag_records{partition="0",topic="pipeline.gpu-samples"}'
+    while wanted not in metrics(stack, "meter") and time.monotonic() < until:
+        time.sleep(0.5)
+    assert metrics(stack, "meter")[wanted] == 0
 
 
 def test_no_worker_ended_on_the_way(stack: Stack) -> None:

@@ -62,7 +62,8 @@ def test_jobs_without_an_end_were_on_a_node_that_failed_and_came_back(day: list[
     closed = {event.job for kind in ("end", "released") for _, event in _events(day, kind)}
     assert {node for job, node in started.items() if job not in closed} == {"mi300x-01"}
     states = [
-        item.state for _, item in day if isinstance(item, NodeEvent) and (item.kind, item.node) == ("node_state", "mi300x-01")
+        item.state for _, item in day
+        if isinstance(item, NodeEvent) and (item.kind, item.node) == ("node_state", "mi300x-01")
     ]  # fmt: skip
     assert states == ["failed", "active"]
 
@@ -81,7 +82,8 @@ def test_only_one_card_is_claimed_twice_and_only_for_a_while() -> None:
         (one.job.job, other.job.job, min(one.released_us, other.released_us) - max(one.start_us, other.start_us))
         for place, one in enumerate(whole)
         for other in whole[place + 1 :]
-        if one.claim.device == other.claim.device and max(one.start_us, other.start_us) < min(one.released_us, other.released_us)
+        if one.claim.device == other.claim.device
+        and max(one.start_us, other.start_us) < min(one.released_us, other.released_us)
     }  # fmt: skip
     assert pairs == {("bor-104", "cin-102", 45 * MINUTE_US)}
 
@@ -136,11 +138,11 @@ def test_the_counter_bridges_the_outage_with_a_plausible_power(day: list[Emissio
 
 
 def test_one_counter_falls_once_and_says_so_by_its_epoch(day: list[Emission]) -> None:
-    resets = []
+    resets: list[tuple[Batch, int, SampledDevice, list[int]]] = []
     for batch, d, device in _sampled(day):
-        fell = np.flatnonzero((np.diff(batch.counter_uj[d]) < 0) & batch.counter_valid[d, 1:])
-        if len(fell) or device.epoch_from_tick:
-            resets.append((batch, d, device, fell.tolist()))
+        found = np.flatnonzero((np.diff(batch.counter_uj[d]) < 0) & batch.counter_valid[d, 1:])
+        if len(found) or device.epoch_from_tick:
+            resets.append((batch, d, device, found.tolist()))
     [(batch, d, device, fell)] = resets
     assert fell == [device.epoch_from_tick - 1]
     none = np.zeros((len(batch.devices), len(batch.ticks_us) - 1), dtype=np.int64)
@@ -174,7 +176,8 @@ def test_some_power_readings_fail_and_some_are_nonsense_that_counts_as_valid(day
 def test_an_untagged_process_works_ten_minutes_or_more_where_nobody_holds(day: list[Emission]) -> None:
     stretches = [
         (batch.start_us, batch.end_us, device.device) for batch, d, device in _sampled(day)
-        if any(not process.job and process.sm_ppm.min() > 0 for process in device.processes) and batch.busy_ppm[d].min() > 0
+        if batch.busy_ppm[d].min() > 0
+        and any(not process.job and process.sm_ppm.min() > 0 for process in device.processes)
     ]  # fmt: skip
     assert len({device for *_, device in stretches}) == 1
     assert sum(end_us - start_us for start_us, end_us, _ in stretches) >= 10 * MINUTE_US
