@@ -45,7 +45,7 @@ jars:
 		echo "no Apache Kafka: Java or Maven is missing. In its place: Docker where an engine answers, else Tansu"; \
 	else \
 		echo "fetching Apache Kafka's jars into $(JARS): 44 MB"; rm -rf $(KAFKA)/part; \
-		if mvn -q -B -f infra/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$(KAFKA)/part"; \
+		if mvn -q -B -Dstyle.color=never -f infra/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$(KAFKA)/part"; \
 		then rm -rf $(JARS) && mv $(KAFKA)/part $(JARS) && touch $(JARS); \
 		else echo "no Apache Kafka: Maven could not fetch its jars (above). In its place: Docker's, else Tansu"; fi; \
 	fi

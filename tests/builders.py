@@ -25,10 +25,11 @@ def allocation(
     device = changes.get("device", DEVICE)
     instance = changes.get("gpu_instance", "")
     name = digest("allocation", "c", job, 0, NODE, device, instance, 0)
+    revision_id = digest("revision", name, partition, offset, 0)
     base = AllocationRevision(
-        digest("revision", name, partition, offset, 0), name, Origin(partition, offset), round(known_s * S), "c", job,
-        0, 0, NODE, device, instance, 1, 1, f"tenant-{job}", "", "", "", "on_demand", "h100", "full", "full", False, None,
-        None, None, round(start_s * S), None if end_s is None else round(end_s * S),
+        revision_id, name, Origin(partition, offset), round(known_s * S), "c", job, 0, 0, NODE, device, instance, 1, 1,
+        f"tenant-{job}", "", "", "", "on_demand", "h100", "full", "full", False, None, None, None, round(start_s * S),
+        None if end_s is None else round(end_s * S),
     )  # fmt: skip
     return replace(base, **changes)
 

@@ -172,7 +172,7 @@ class Wal:
         )
         good: list[Kept] = []
         for seq, topic, key, partition, at_us, value, crc in rows:
-            record = WalRecord(topic, key, bytes(value), partition, at_us)
+            record = WalRecord(topic, key, value if isinstance(value, bytes) else b"", partition, at_us)
             if checksum(record) == crc:
                 good.append(Kept(seq, record))
             else:

@@ -17,6 +17,8 @@ NULLS = frozenset(
 )
 """nvidia-smi's words for no reading, in lower case."""
 DEVICE_COLUMNS = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index", "gpu_serial", "serial")
+_Reading = tuple[int, int | None, int | None]
+"""Stamp in µs, power in mW, busy share in ppm."""
 _OFFSET = re.compile(r"^([+-])(\d{2}):?(\d{2})$")
 
 
@@ -47,6 +49,8 @@ def parse_offset(text: str) -> timezone:
         raise InputRefused(f"--utc-offset {text!r} is not an offset: write it as +01:00, -05:30 or Z")
     sign, hours, minutes = match.groups()
     span = timedelta(hours=int(hours), minutes=int(minutes))
+    if span >= timedelta(days=1):
+        raise InputRefused(f"--utc-offset {text!r} is a day or more: write it as +01:00, -05:30 or Z")
     return timezone(span if sign == "+" else -span)
 
 
@@ -91,17 +95,27 @@ def _find_columns(path: Path, headers: list[str], column: str) -> _Columns:
 def read_nvidia_smi_csv(path: Path, column: str, offset: timezone | None) -> list[Trace]:
     """Every device's trace, in order of first row.
 
-    Raises InputRefused for a missing column, a stamp without a zone and no offset given, or a cell that is neither a
-    number nor one of nvidia-smi's words for none.
+    Raises InputRefused for a missing column, a stamp without a zone and no offset given, a cell that is neither a
+    number nor one of nvidia-smi's words for none, or a file that is no UTF-8 text.
     """
-    gathered: dict[str, list[tuple[int, int | None, int | None]]] = {}
+    try:
+        gathered = _gather(path, column, offset)
+    except UnicodeDecodeError as error:
+        raise InputRefused(f"{path}: byte {error.start} is no UTF-8 text: convert the file to UTF-8 first") from None
+    if not gathered:
+        raise InputRefused(f"{path}: a header and no rows")
+    return [_trace(device, readings) for device, readings in gathered.items()]
+
+
+def _gather(path: Path, column: str, offset: timezone | None) -> dict[str, list[_Reading]]:
+    gathered: dict[str, list[_Reading]] = {}
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file, skipinitialspace=True)
         headers = next(rows, None)
         if headers is None:
             raise InputRefused(f"{path}: the file is empty")
         columns = _find_columns(path, headers, column)
-        for line, row in _data_rows(rows):
+        for line, row in _data_rows(rows, columns.stamp):
             if len(row) < len(headers):
                 raise InputRefused(
                     f"{path}, line {line}: {len(row)} cells where the header has {len(headers)}; cut short?"
@@ -111,15 +125,13 @@ def read_nvidia_smi_csv(path: Path, column: str, offset: timezone | None) -> lis
             power = _milli(path, line, headers[columns.power], row[columns.power].strip())
             busy = _percent_ppm(row[columns.busy].strip()) if columns.busy is not None else None
             gathered.setdefault(device, []).append((at_us, power, busy))
-    if not gathered:
-        raise InputRefused(f"{path}: a header and no rows")
-    return [_trace(device, readings) for device, readings in gathered.items()]
+    return gathered
 
 
-def _data_rows(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _data_rows(rows: Iterator[list[str]], stamp: int) -> Iterator[tuple[int, list[str]]]:
     for line, row in enumerate(rows, start=2):
         # a restarted `nvidia-smi >> file` writes its header again
-        if row and row[0].strip() != "timestamp":
+        if row and not (len(row) > stamp and row[stamp].strip() == "timestamp"):
             yield line, row
 
 
@@ -146,7 +158,9 @@ def _milli(path: Path, line: int, header: str, cell: str) -> int | None:
     try:
         value = Decimal(cell.split()[0])
     except InvalidOperation:
-        raise InputRefused(f"{path}, line {line}: {column_name(header)} is {cell!r}, which is no number") from None
+        value = Decimal("NaN")
+    if not value.is_finite():
+        raise InputRefused(f"{path}, line {line}: {column_name(header)} is {cell!r}, which is no number")
     return int(value * factor) if value >= 0 else None
 
 
@@ -157,12 +171,12 @@ def _percent_ppm(cell: str) -> int | None:
         percent = Decimal(cell.rstrip("%").strip())
     except InvalidOperation:
         return None
-    return int(percent * 10_000) if 0 <= percent <= 100 else None
+    return int(percent * 10_000) if percent.is_finite() and 0 <= percent <= 100 else None
 
 
-def _trace(device: str, readings: Sequence[tuple[int, int | None, int | None]]) -> Trace:
+def _trace(device: str, readings: Sequence[_Reading]) -> Trace:
     """Arrays with strictly rising stamps: of equal stamps the first stays, falling ones are dropped and counted."""
-    kept: list[tuple[int, int | None, int | None]] = []
+    kept: list[_Reading] = []
     repeated = falling = 0
     for reading in readings:
         if kept and reading[0] == kept[-1][0]:
