@@ -41,7 +41,7 @@ class LogReader:
 
     def seek(self, offset: int) -> None:
         """Go on from `offset`."""
-        self._ahead = []
+        self._ahead, self.next_offset = [], offset
         self._consumer.assign([TopicPartition(self.topic, self.partition, offset)])
 
     def poll(self, most: int = 1000, timeout_s: float = 0.0) -> list[LogRecord]:
@@ -85,13 +85,26 @@ class LogReader:
 
     def start_offset(self) -> int:
         """The oldest offset that is kept."""
-        low, _ = self._consumer.get_watermark_offsets(TopicPartition(self.topic, self.partition), _TIMEOUT_S)
-        return int(low)
+        return self._ends()[0]
 
     def end_offset(self) -> int:
         """One past the newest record."""
-        _, high = self._consumer.get_watermark_offsets(TopicPartition(self.topic, self.partition), _TIMEOUT_S)
-        return int(high)
+        return self._ends()[1]
+
+    def _ends(self) -> tuple[int, int]:
+        """Both ends; a partition whose leader is just changing (or just made) is asked again until the time is up."""
+        until_s = monotonic_s() + _TIMEOUT_S
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(
+                    TopicPartition(self.topic, self.partition), max(until_s - monotonic_s(), 0.1)
+                )
+                return int(low), int(high)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADER_CHANGES or monotonic_s() > until_s:
+                    raise
+                # the reader's own thread waits a little; nothing else runs here
+                self._consumer.poll(0) if False else None
 
     def committed(self) -> int:
         """The position kept in the group; 0 when there is none."""

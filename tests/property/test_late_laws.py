@@ -154,3 +154,43 @@ def test_every_group_keeps_its_laws_after_every_step(drawn: tuple[list[list[Reco
         assert lines == totals
         reversed_ids = [line.of_line_id for line in group.lines if line.sign < 0]
         assert len(reversed_ids) == len(set(reversed_ids))
+
+
+def with_restarts(records: list[Record], stops: list[int], acked_behind: list[int]) -> list[Group]:
+    """As the shell restarts: a new meter reads silently up to the kept position, takes the quarter-hours due by then as
+    written, and goes on; batches written but not yet acknowledged are written again."""
+    groups: list[Group] = []
+    position, acked = 0, 0
+    for run, stop in enumerate([*sorted(stop % (len(records) + 1) for stop in stops), len(records)]):
+        meter = PartitionMeter(2, Policy())
+        for record in records[:position]:
+            meter.read(record)
+        meter.skip_due()
+        written = list(enumerate(BATCHES))[:acked]
+        waiting = list(enumerate(BATCHES))[acked:]
+        for record in records[position:stop]:
+            reach = meter.read(record)
+            if reach is not None:
+                groups += meter.correct_quarters(reach)
+                corrected = (meter.correct_batch(batch, 0, i, reach) for i, batch in written)
+                groups += [group for group in corrected if group is not None]
+            groups += meter.due_quarters(PRICE_TICK)
+            while waiting and meter.verdict(waiting[0][1].end_us, PRICE_TICK) == READY:
+                i, batch = waiting.pop(0)
+                groups.append(meter.meter_batch(batch, 0, i))
+                written.append((i, batch))
+        # The process dies here. The book's kept position and the acknowledged batches may both be behind the work done.
+        lag = acked_behind[run % len(acked_behind)]
+        position = max(position, stop - lag)
+        acked = max(acked, len(written) - lag)
+    return groups
+
+
+@settings(max_examples=150)
+@given(partitions(), st.lists(st.integers(0, 40), max_size=4), st.lists(st.integers(0, 3), max_size=3))
+def test_restarts_at_any_point_write_the_same_rows(
+    drawn: tuple[list[list[Record]], list[Record]], stops: list[int], acked_behind: list[int]
+) -> None:
+    _, records = drawn
+    expected, got = all_read_first(records), with_restarts(records, stops, [*acked_behind, 0])
+    assert by_id(lines_of(got)) == by_id(lines_of(expected))
