@@ -96,7 +96,7 @@ def _from_samples() -> list[SpecialCase]:
     return [
         *(SpecialCase(name, at(start), at(end), where, (index,))
           for name, (where, index, start, end) in stretches.items()),
-        SpecialCase("counter reset", at(moment), at(moment), node, (card,)),
+        SpecialCase("counter reset", at(moment) - 1000000, at(moment), node, (card,)),
         SpecialCase("agent outage bridged by the counter", at(OUTAGE[1]), at(OUTAGE[2]), OUTAGE[0]),
     ]  # fmt: skip
 
