@@ -1,11 +1,18 @@
 """Reading a partition by hand: the log is the state. Owns assignment by offset and positions kept in a group."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from wattledger_streams.clock import monotonic_s
 
 _TIMEOUT_S = 30.0
+_LEADER_WAIT_S = 0.1
+_LEADER_CHANGES = (
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,9 @@ class LogReader:
     def read_until(self, end_offset: int) -> Iterator[LogRecord]:
         """Records below `end_offset`, which must exist (retention may have taken earlier ones)."""
         while self.next_offset < end_offset:
-            if self.next_offset == 0 and self.start_offset() >= end_offset:
-                return
             records = self.poll(timeout_s=0.1)
+            if not records and self.start_offset() >= end_offset:
+                return
             for place, record in enumerate(records):
                 if record.offset >= end_offset:
                     # What was fetched beyond the end is for the next poll.
@@ -103,8 +110,7 @@ class LogReader:
             except KafkaException as error:
                 if error.args[0].code() not in _LEADER_CHANGES or monotonic_s() > until_s:
                     raise
-                # the reader's own thread waits a little; nothing else runs here
-                self._consumer.poll(0) if False else None
+                time.sleep(_LEADER_WAIT_S)
 
     def committed(self) -> int:
         """The position kept in the group; 0 when there is none."""

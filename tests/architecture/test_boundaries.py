@@ -48,7 +48,7 @@ def test_only_processes_py_starts_processes_and_reads_the_environment() -> None:
 
 
 def test_only_the_clocks_ask_what_time_it_is() -> None:
-    assert {short_name(path) for path in every_module() if rules.clock_reads(path.read_text())} == CLOCKS
+    assert {short_name(path) for path in every_module() if rules.clock_reads(path.read_text())} <= CLOCKS
 
 
 def test_wire_and_core_meet_in_mapping_only() -> None:

@@ -1,5 +1,6 @@
 """core | schemas < sql < streams | agent < audit: import-linter's contracts say exactly that, and hold."""
 
+import os
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -45,6 +46,8 @@ def test_the_contracts_forbid_all_that_is_not_allowed_and_ignore_nothing(config:
 def test_import_linter_finds_no_import_against_the_direction() -> None:
     call = "from importlinter.cli import lint_imports_command as lint; lint()"
     command = [sys.executable, "-c", call, "--config", str(CONTRACTS), "--no-cache"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    # This tree's packages, not those of another checkout that the environment may have installed.
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder.parent) for folder in PACKAGES.values())}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(PACKAGES) - 1} kept, 0 broken" in done.stdout

@@ -22,6 +22,7 @@ WRONG: list[tuple[Callable[[str], Collection[str]], str]] = [
     (rules.inexact, "x = float(a)"),
     (rules.inexact, "x = a.astype(np.float64)"),
     (rules.inexact, "x = np.true_divide(a, b)"),
+    (rules.inexact, "x = np.divide(a, b)"),
     (rules.inexact, "x = a.mean()"),
     (rules.setters, "pynvml.nvmlDeviceSetPowerManagementLimit(handle, 1)"),
     (rules.setters, "getattr(amdsmi, 'amdsmi_set_power_cap')(handle)"),
@@ -37,22 +38,22 @@ WRONG: list[tuple[Callable[[str], Collection[str]], str]] = [
     (rules.clock_reads, "date.today()"),
     (rules.environment_reads, "os.environ['X']"),
     (rules.environment_reads, "from os import getenv"),
-    (rules.places, "see " + "/work" + "/main"),
-    (rules.places, "file://" + "/root" + "/.m2"),
+    (rules.places, "see /wo" + "rk/main"),
+    (rules.places, "file:///ro" + "ot/.m2"),
     (rules.places, "https://" + "pypi" + ".org/simple"),
     (rules.places, "https://repo1." + "maven" + ".org/maven2"),
     (rules.places, "numpy==2.1\n--extra-" + "index-url x"),
     (rules.places, "image: ghcr" + ".io/x/y"),
 ]
 RIGHT: list[tuple[Callable[[str], Collection[str]], str]] = [
-    (rules.impure, "import datetime\nimport numpy as np\nfrom wattledger_core.units import PPM\nfrom . import units"),
-    (rules.inexact, "x = a // b\ny = Fraction(a, b)\nz = Decimal('1.5')\n'a / b'"),
+    (rules.impure, "import datetime\nimport numpy as np\nfrom . import units\nself.open = 1"),
+    (rules.inexact, "x = a // b\ny = Fraction(a, b)\nz = MONEY_CONTEXT.divide(a, Decimal('1.5'))\n'a / b'"),
     (rules.setters, "pynvml.nvmlDeviceGetPowerUsage(handle)"),
     (rules.process_starts, "import threading\nos.fsync(fd)"),
     (rules.clock_reads, "time.monotonic()\nclock.now_us()"),
     (rules.environment_reads, "env = {'environ': 1}"),
     (rules.places, '<project xmlns="http://maven.apache.org/POM/4.0.0">'),
-    (rules.places, "uv pip compile --no-emit-index-url; cp streams/work/a b; ~/work/x"),
+    (rules.places, "uv pip compile --no-emit-index-url; cp streams/work/a b; ~/work/x; its/root"),
 ]
 
 

@@ -4,7 +4,9 @@ import random
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +47,7 @@ def _two_devices(traces: dict[str, Trace]) -> Batch:
     """Both power columns of the trace, as two devices of one node in one flush."""
     one, other = (trace_batch(trace) for trace in traces.values())
     names = ("power_mw", "power_valid", "counter_uj", "counter_valid", "busy_ppm", "busy_valid")
-    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
     devices = tuple(
         replace(one.devices[0], device=name, index=i, gpu_model="A100", minor=i) for i, name in enumerate(traces)
     )
@@ -54,7 +56,8 @@ def _two_devices(traces: dict[str, Trace]) -> Batch:
 
 def _job(job: str, kind: str, at_us: int, claims: tuple[Claim, ...] = ()) -> Emission:
     return Emission(
-        at_us, JobEvent(f"{job}-{kind}", kind, at_us, "c", job, 0, claims, "acme", outcome="COMPLETED" if not claims else "")
+        at_us,
+        JobEvent(f"{job}-{kind}", kind, at_us, "c", job, 0, claims, "acme", outcome="" if claims else "COMPLETED"),
     )  # fmt: skip
 
 
@@ -63,7 +66,7 @@ def _emissions(batch: Batch, cuts: dict[str, list[int]]) -> list[Emission]:
     listed = tuple(InventoryDevice(device, i, "A100") for i, device in enumerate((TILED, INSIDE)))
     found = [Emission(first_us, NodeEvent("i", "inventory", first_us, NODE, "c", "lab", listed, 64))]
     for device, points in cuts.items():
-        for i, (start_us, end_us) in enumerate(zip(points, points[1:], strict=False)):
+        for i, (start_us, end_us) in enumerate(pairwise(points)):
             found.append(_job(f"{device}-{i}", "start", start_us, (Claim(NODE, device),)))
             found.append(_job(f"{device}-{i}", "end", end_us))
     found.append(Emission(batch.end_us + S, batch))
@@ -121,7 +124,7 @@ def test_three_jobs_that_tile_the_trace_sum_to_it(run: Run) -> None:
 @pytest.mark.parametrize("device", [TILED, INSIDE])
 def test_each_job_has_what_wattledger_integrate_says_of_its_interval(run: Run, device: str) -> None:
     points = run.cuts[device]
-    for i, (start_us, end_us) in enumerate(zip(points, points[1:], strict=False)):
+    for i, (start_us, end_us) in enumerate(pairwise(points)):
         alone = integrate(run.traces[device], start_us, end_us, Policy())
         assert run.energies.get((device, f"{device}-{i}"), 0) == alone.energy_uj, f"seed {run.seed}, job {i}"
 

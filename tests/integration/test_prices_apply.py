@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 from wattledger_audit.__main__ import app
 from wattledger_audit.broker import Broker
 from wattledger_audit.price_changes import published_prices
@@ -33,7 +32,7 @@ class Deployment:
     """The command line against one prefix of the broker."""
 
     def __init__(self, broker: Broker, prefix: str, folder: Path) -> None:
-        self.settings = WorkerSettings(bootstrap=broker.bootstrap, topic_prefix=prefix, _env_file=None)
+        self.settings = WorkerSettings(bootstrap=broker.bootstrap, topic_prefix=prefix)
         self._where = ["--bootstrap", broker.bootstrap, "--prefix", prefix]
         self._sheet = folder / "prices.yaml"
 
@@ -102,7 +101,7 @@ def test_a_dry_run_says_what_would_be_and_publishes_nothing(deployment: Deployme
 
 
 def test_what_has_not_started_may_change(deployment: Deployment) -> None:
-    deployment.apply(SHEET)
+    assert deployment.apply(SHEET).exit_code == 0
     deployment.tick(START_US + DAY_US)
     result = deployment.apply(SHEET.replace("0.15", "0.17"))
     assert (result.exit_code, said(result)) == (0, "1 of 3 prices published")
@@ -110,7 +109,7 @@ def test_what_has_not_started_may_change(deployment: Deployment) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--dry-run"], ["--backdate-reason", "a mistake"]])
 def test_a_change_of_a_price_that_has_started_is_refused(deployment: Deployment, options: list[str]) -> None:
-    deployment.apply(SHEET)
+    assert deployment.apply(SHEET).exit_code == 0
     deployment.tick(START_US + DAY_US)
     before = deployment.records()
     result = deployment.apply(SHEET.replace("2.60", "2.10").replace("0.15", "0.17"), *options)
@@ -120,7 +119,7 @@ def test_a_change_of_a_price_that_has_started_is_refused(deployment: Deployment,
 
 
 def test_the_end_of_a_price_that_has_started_may_change(deployment: Deployment) -> None:
-    deployment.apply(SHEET)
+    assert deployment.apply(SHEET).exit_code == 0
     deployment.tick(START_US + DAY_US)
     ended = SHEET.replace("2.60, from: 2026-03-02", "2.60, from: 2026-03-02, to: 2026-03-05")
     assert said(deployment.apply(ended)) == "1 of 3 prices published"
@@ -137,4 +136,4 @@ def test_a_new_price_in_the_past_needs_a_reason(deployment: Deployment) -> None:
 def test_a_sheet_with_a_mistake_is_refused_with_its_line(deployment: Deployment) -> None:
     result = deployment.apply(SHEET.replace("per_unit: 0.15", "per_unit: lots"))
     assert result.exit_code == 3
-    assert "line 7" in result.stderr
+    assert "prices.yaml:7: " in result.stderr

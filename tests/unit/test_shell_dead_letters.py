@@ -24,9 +24,7 @@ class KeptOutbox(Outbox):
 
 
 def dead_letters(outbox: Outbox, min_records: int = 10, ratio: float = 0.5) -> DeadLetters:
-    settings = WorkerSettings(
-        topic_prefix="x.", dead_letter_min_records=min_records, dead_letter_ratio_limit=ratio, _env_file=None
-    )
+    settings = WorkerSettings(topic_prefix="x.", dead_letter_min_records=min_records, dead_letter_ratio_limit=ratio)
     return DeadLetters("meter", settings, Codec(), outbox, 4)
 
 
