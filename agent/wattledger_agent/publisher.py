@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -17,6 +18,18 @@ NOT_DELIVERED = Counter(
     "wattledger_agent_not_delivered_total", "Delivery reports with an error; the record stays", ["topic"]
 )
 WAL_BYTES = Gauge("wattledger_agent_wal_bytes", "Bytes of records not yet delivered")
+
+
+class PublisherEnded(RuntimeError):
+    """The publisher's thread ended while records were left in the log; they stay there."""
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """Reports still to come for a record, and whether one of them was a failure."""
+
+    left: int
+    failed: bool = False
 
 
 class Publisher:
@@ -39,10 +52,11 @@ class Publisher:
             }
         )
         self._partitions: dict[str, int] = {}
-        self._waiting: dict[int, int] = {}
+        self._waiting: dict[int, _UnderWay] = {}
         self._done: list[int] = []
         self._after = 0
         self._failed = False
+        self._error: BaseException | None = None
         self.last_offset: dict[tuple[str, int], int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -82,7 +96,7 @@ class Publisher:
             targets = [partition_for(record.key, count)]
         else:
             targets = [record.partition]
-        self._waiting[kept.seq] = len(targets)
+        self._waiting[kept.seq] = _UnderWay(len(targets))
         for partition in targets:
             self._produce(kept.seq, topic, partition, record.key, record.value)
         return True
@@ -99,23 +113,22 @@ class Publisher:
                 self._producer.poll(0.1)
 
     def _report(self, seq: int, topic: str, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            NOT_DELIVERED.labels(topic).inc()
-            self._failed = True
-            self._waiting.pop(seq, None)
-            log.warning("not_delivered", topic=topic, seq=seq, error=str(error))
-            return
-        place = (topic, int(message.partition() or 0))
-        self.last_offset[place] = max(self.last_offset.get(place, -1), int(message.offset() or 0))
-        PUBLISHED.labels(topic).inc()
-        left = self._waiting.get(seq)
-        if left is None:
-            return
-        if left > 1:
-            self._waiting[seq] = left - 1
+        """One partition's report. A record is done when all its partitions have it; nothing is sent again before
+        every report of the try has come, so a report never stands for another try."""
+        under_way = self._waiting[seq]
+        under_way.left -= 1
+        if error is None:
+            place = (topic, int(message.partition() or 0))
+            self.last_offset[place] = max(self.last_offset.get(place, -1), int(message.offset() or 0))
+            PUBLISHED.labels(topic).inc()
         else:
+            NOT_DELIVERED.labels(topic).inc()
+            under_way.failed = self._failed = True
+            log.warning("not_delivered", topic=topic, seq=seq, error=str(error))
+        if under_way.left == 0:
             del self._waiting[seq]
-            self._done.append(seq)
+            if not under_way.failed:
+                self._done.append(seq)
 
     def _delete_delivered(self) -> None:
         if self._done:
@@ -136,13 +149,22 @@ class Publisher:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            self.drain()
+        try:
+            while not self._stop.is_set():
+                self.drain()
+        except BaseException as error:
+            self._error = error
+            raise
 
     def stop(self, empty: bool = True) -> None:
-        """End the thread; with `empty`, after everything in the log was delivered."""
+        """End the thread; with `empty`, after everything in the log was delivered.
+
+        Raises PublisherEnded when the thread had ended by itself and left records behind.
+        """
         while empty and self._thread is not None and self._thread.is_alive() and self._wal.count():
             self._stop.wait(0.05)
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        if empty and self._error is not None and (left := self._wal.count()):
+            raise PublisherEnded(f"{left} records are still in {self._wal.path}: {self._error}") from self._error

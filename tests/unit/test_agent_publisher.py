@@ -109,7 +109,6 @@ def test_a_broadcast_is_deleted_when_every_partition_has_it(tmp_path: Path) -> N
         assert wal.count() == left
 
 
-@pytest.mark.xfail(strict=True, reason="a late report of the first try counts for the second one")
 def test_reports_of_an_older_try_do_not_stand_for_a_partition_that_has_nothing(tmp_path: Path) -> None:
     wal = Wal(tmp_path / "wal")
     wal.append([WalRecord("job-events", "tick", b"t", BROADCAST)])
@@ -132,7 +131,6 @@ def test_reports_of_an_older_try_do_not_stand_for_a_partition_that_has_nothing(t
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.xfail(strict=True, reason="stop returns as if all were delivered when the publisher's thread has died")
 def test_a_publisher_that_ended_with_records_left_does_not_say_that_all_is_delivered(tmp_path: Path) -> None:
     wal = Wal(tmp_path / "wal")
     cluster = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1})

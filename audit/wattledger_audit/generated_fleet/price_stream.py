@@ -88,5 +88,5 @@ def _rates() -> Iterator[Price]:
         yield replace(on_demand, sku="h100", plan="on_demand")
     reserved = _price("rate-h100-reserved", "rate", "2.15")
     yield replace(reserved, gpu_model="H100", plan="reserved")
-    contract = _price("contract-borealis-h100", "rate", "1.95")
+    contract = _price("contract-borealis-h100", "rate", "1.70")
     yield replace(contract, tenant="borealis", sku="h100", reason="framework contract 2025")
