@@ -112,19 +112,30 @@ class Codec:
         try:
             schema = self._registry.schema(schema_id)
         except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise  # the registry's trouble, not the record's
             raise BadRecord(
                 "unknown_schema_id", f"schema id {schema_id}: the registry answers {error.response.status_code}"
             ) from error
+        if not isinstance(schema, dict):
+            raise BadRecord("unknown_schema_id", f"schema id {schema_id} is {schema!r}, which is no record of ours")
         for entry in catalogue():
             if entry.schema.get("name") == schema.get("name"):
                 same = entry.schema == schema
-                writer_schema = self._parsed[(entry.subject, entry.version)] if same else fastavro.parse_schema(schema)
+                writer_schema = self._parsed[(entry.subject, entry.version)] if same else _parse(schema_id, schema)
                 latest = newest(entry.subject)
                 reader_schema = None if same and entry == latest else self._parsed[(latest.subject, latest.version)]
                 reader = _Reader(entry.subject, entry.version, writer_schema, reader_schema)
                 self._readers[header] = reader
                 return reader
         raise BadRecord("unknown_schema_id", f"schema id {schema_id} is {schema.get('name')!r}, which is none of ours")
+
+
+def _parse(schema_id: int, schema: dict[str, Any]) -> Any:
+    try:
+        return fastavro.parse_schema(schema)
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, KeyError, TypeError) as error:
+        raise BadRecord("unknown_schema_id", f"schema id {schema_id} is no Avro schema: {error}") from error
 
 
 def _header(schema_id: int) -> bytes:

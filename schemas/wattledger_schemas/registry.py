@@ -7,6 +7,13 @@ import httpx
 import stamina
 
 
+def _passes(error: Exception) -> bool:
+    """Whether trying again may help: no answer, or the registry's own trouble."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.is_server_error
+    return isinstance(error, httpx.TransportError)
+
+
 class Registry:
     """Registers and fetches with retries while the registry does not answer; refusals raise at once."""
 
@@ -18,16 +25,18 @@ class Registry:
         answer = self._call("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(schema)})
         return int(answer["id"])
 
-    def schema(self, schema_id: int) -> dict[str, Any]:
-        """The schema of an id; raises httpx.HTTPStatusError (404) when there is none."""
-        found = json.loads(self._call("GET", f"/schemas/ids/{schema_id}", None)["schema"])
-        assert isinstance(found, dict)
-        return found
+    def schema(self, schema_id: int) -> Any:
+        """The schema of an id, a record or any other; raises httpx.HTTPStatusError (404) when there is none."""
+        text: str = self._call("GET", f"/schemas/ids/{schema_id}", None)["schema"]
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text  # Protobuf and others have schemas that are no JSON
 
     def close(self) -> None:
         self._client.close()
 
-    @stamina.retry(on=(httpx.TransportError,), attempts=8, timeout=60)
+    @stamina.retry(on=_passes, attempts=8, timeout=60)
     def _call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         response = self._client.request(method, path, json=body)
         response.raise_for_status()

@@ -28,6 +28,7 @@ from wattledger_streams import mapping
 from wattledger_streams.mapping_threshold import from_wire_threshold_event, to_wire_threshold_event
 
 CODEC = Codec()
+FEW = settings(max_examples=40, deadline=None)
 TEXT = st.text(max_size=8)
 NAME = st.text(min_size=1, max_size=8)
 TIME = st.integers(0, (1 << 53) - 1)
@@ -121,39 +122,46 @@ GROUPS = named(
 )  # fmt: skip
 
 
+@FEW
 @given(JOB_EVENTS)
 def test_a_job_event_comes_back(event: JobEvent) -> None:
     assert mapping.from_wire_job_event(through("job_event", mapping.to_wire_job_event(event))) == event
 
 
+@FEW
 @given(NODE_EVENTS)
 def test_a_node_event_comes_back(event: NodeEvent) -> None:
     assert mapping.from_wire_node_event(through("node_event", mapping.to_wire_node_event(event))) == event
 
 
+@FEW
 @given(st.builds(Tick, TIME, TEXTS))
 def test_a_tick_comes_back(tick: Tick) -> None:
     assert mapping.from_wire_tick(through("tick", mapping.to_wire_tick(tick))) == tick
 
 
+@FEW
 @given(ALLOCATIONS)
 def test_an_allocation_revision_comes_back(revision: AllocationRevision) -> None:
     record = through("allocation_revision", mapping.to_wire_allocation_revision(revision))
     assert mapping.from_wire_allocation_record("allocation_revision", record) == revision
 
 
+@FEW
 @given(NODE_REVISIONS)
 def test_a_node_revision_comes_back(revision: NodeRevision) -> None:
     record = through("node_revision", mapping.to_wire_node_revision(revision))
     assert mapping.from_wire_allocation_record("node_revision", record) == revision
 
 
+@FEW
 @given(st.builds(Mark, ORIGINS, TIME, TEXTS))
 def test_a_mark_comes_back(mark: Mark) -> None:
     record = through("mark", mapping.to_wire_mark(mark))
     assert mapping.from_wire_allocation_record("mark", record) == mark
 
 
+@FEW
 @given(PRICES, COUNT, st.integers(0, 1 << 40))
 def test_a_price_comes_back_and_is_named_by_its_place(price: Price, partition: int, offset: int) -> None:
     record = through("price", mapping.to_wire_price(price))
@@ -164,11 +172,13 @@ def test_a_price_comes_back_and_is_named_by_its_place(price: Price, partition: i
     assert found.revision_id != mapping.from_wire_price(record, partition, offset + 1).revision_id
 
 
+@FEW
 @given(GROUPS)
 def test_a_group_comes_back(group: Group) -> None:
     assert mapping.from_wire_usage_lines(through("usage_lines", mapping.to_wire_usage_lines(group))) == group
 
 
+@FEW
 @given(st.lists(named(CostRow), max_size=3))
 def test_cost_rows_come_back_with_every_digit_and_without_a_cost(rows: list[CostRow]) -> None:
     record = through("tenant_cost", mapping.to_wire_tenant_cost("acme", 0, 900, rows))
@@ -177,6 +187,7 @@ def test_cost_rows_come_back_with_every_digit_and_without_a_cost(rows: list[Cost
     assert [[record["rows"][i][name] for name in ("rate", "pue", "cost")] for i in range(len(rows))] == digits
 
 
+@FEW
 @given(named(ThresholdEvent))
 def test_a_threshold_event_comes_back(event: ThresholdEvent) -> None:
     record = through("threshold_event", to_wire_threshold_event(event))
@@ -211,7 +222,7 @@ def same_cells(one: Any, one_valid: Any, other: Any, other_valid: Any) -> bool:
     return np.array_equal(one_valid, other_valid) and np.array_equal(one[one_valid], other[other_valid])
 
 
-@settings(deadline=None)
+@FEW
 @given(batches())
 def test_a_batch_comes_back_in_every_valid_cell(batch: Batch) -> None:
     found = mapping.from_wire_batch(through("sample_batch", mapping.to_wire_batch(batch)))
