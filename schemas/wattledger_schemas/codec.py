@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import fastavro
 import httpx
+from fastavro.read import SchemaResolutionError
 
 from wattledger_schemas.bad_record import BadRecord
 from wattledger_schemas.catalogue import Entry, catalogue, newest
 from wattledger_schemas.registry import Registry
 
 _HEADER = 5
-_BODY_ERRORS = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, UnicodeDecodeError, MemoryError)
+_BODY_ERRORS = (
+    EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, UnicodeDecodeError, MemoryError,
+    SchemaResolutionError,
+)  # fmt: skip
 
 
 class Decoded(NamedTuple):

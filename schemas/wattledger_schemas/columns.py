@@ -53,5 +53,6 @@ def unpack_column(column: bytes, ticks: int, width: int, name: str = "column") -
 
 
 def unpack_sql() -> str:
-    """A ClickHouse query that unpacks a packed int32 column: parameters `column_hex` (the bytes as hex) and `ticks`."""
+    """A ClickHouse query that unpacks a packed column of either width: parameters `column_hex` (the bytes as hex) and
+    `ticks`."""
     return (files("wattledger_schemas") / "unpack_column.sql").read_text()

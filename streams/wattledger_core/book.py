@@ -4,7 +4,7 @@ A view is "known before a cutoff, plus the late revisions up to an index". Owns 
 not who pays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from wattledger_core.interval import FOREVER_US, Interval, merge
@@ -78,15 +78,17 @@ class _Device:
         for day in range(start // US_PER_DAY, max(end - 1, start) // US_PER_DAY + 1):
             self.days.setdefault(day, {})[allocation_id] = None
 
-    def near(self, start_us: int, end_us: int) -> list[str]:
+    def near(self, start_us: int, end_us: int) -> Collection[str]:
         """Ids that may overlap the interval, each once."""
-        first, last = start_us // US_PER_DAY, (end_us - 1) // US_PER_DAY
+        closed = [
+            self.days[day] for day in range(start_us // US_PER_DAY, (end_us - 1) // US_PER_DAY + 1) if day in self.days
+        ]
+        if not closed:
+            return self.open
         found = dict(self.open)
-        for day in range(first, last + 1):
-            closed = self.days.get(day)
-            if closed:
-                found.update(closed)
-        return list(found)
+        for ids in closed:
+            found.update(ids)
+        return found
 
 
 def _says(revision: Revision) -> Revision:

@@ -37,6 +37,8 @@ __all__ = [
 
 Wire = dict[str, Any]
 _MIN_US, _MAX_US = 0, 1 << 53
+_DECIMAL_DIGITS = 25
+"""Digits before the point of any amount: past them a table's Decimal(38, 12) and the core's rounding overflow."""
 _line_values = itemgetter(*Line._fields)
 _total_values = itemgetter(*DeviceTotal._fields)
 _discrepancy_values = itemgetter(*Discrepancy._fields)
@@ -75,6 +77,8 @@ def _decimal(name: str, text: str) -> Decimal:
         raise BadRecord("bad_decimal", f"{name} is {text!r}, which is no decimal number") from None
     if not value.is_finite():
         raise BadRecord("bad_decimal", f"{name} is {text!r}: must be finite")
+    if value.adjusted() >= _DECIMAL_DIGITS:
+        raise BadRecord("bad_decimal", f"{name} is {text!r}: more than {_DECIMAL_DIGITS} digits before the point")
     return value
 
 

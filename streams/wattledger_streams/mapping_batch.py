@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from wattledger_core.batch import Batch, BoolArray, InstanceActivity, Int64Array, ProcessActivity, SampledDevice
 from wattledger_schemas import BadRecord
-from wattledger_schemas.columns import pack_column, unpack_column, unpack_columns
+from wattledger_schemas.columns import pack_column, unpack_columns
 
 Wire = dict[str, Any]
 _MAX_TICKS = 1_000_000
@@ -16,7 +16,7 @@ def from_wire_batch(record: Wire) -> Batch:
     """A sample record as arrays.
 
     Raises BadRecord: `bad_ticks` (fewer than two, not increasing, odd length), `column_length`, `no_devices`,
-    `device_repeated`, `bad_period`.
+    `device_repeated`, `bad_period`, `bad_slices`, `negative_reading`.
     """
     ticks = _ticks(record["ticks_us"])
     n = len(ticks)
@@ -31,8 +31,13 @@ def from_wire_batch(record: Wire) -> Batch:
     narrow = [d["power_mw"] for d in devices] + [d["busy_ppm"] for d in devices]
     values, valid = unpack_columns(narrow, n, 4, "power_mw or busy_ppm")
     count = len(devices)
+    if values.min() < 0 and (wrong := (values < 0) & valid).any():
+        row, tick = _first(wrong)
+        name = "power_mw" if row < count else "busy_ppm"
+        raise _negative(f"{name} of {devices[row % count]['device']!r}", int(values[row, tick]), tick)
     delta, counter_valid = unpack_columns([d["energy_delta_uj"] for d in devices], n, 8, "energy_delta_uj")
-    counter = np.cumsum(delta, axis=1)
+    # What an invalid cell holds means nothing: it must not shift the readings after it.
+    counter = np.cumsum(delta * counter_valid, axis=1)
     return Batch(
         record["node"], record["site"], record["agent"], record["boot_id"], record["seq"], record["period_us"], ticks,
         tuple([_sampled(device, n) for device in devices]),
@@ -49,7 +54,32 @@ def _ticks(packed: bytes) -> Int64Array:
     return ticks
 
 
+def _first(wrong: BoolArray) -> tuple[int, int]:
+    row, tick = np.argwhere(wrong)[0].tolist()
+    return row, tick
+
+
+def _negative(what: str, value: int, tick: int) -> BadRecord:
+    """Below zero, a reading would bill one holder more than the card used and another less than nothing."""
+    return BadRecord("negative_reading", f"{what} is {value} at tick {tick}")
+
+
+def _column(packed: bytes, n: int, name: str, whose: str) -> tuple[Int64Array, BoolArray]:
+    values, valid = unpack_columns([packed], n, 4, name)
+    if (wrong := (values < 0) & valid).any():
+        row, tick = _first(wrong)
+        raise _negative(f"{name} of {whose!r}", int(values[row, tick]), tick)
+    return values[0], valid[0]
+
+
+def _check_slices(slices: int, whose: str) -> None:
+    if slices <= 0:
+        raise BadRecord("bad_slices", f"{whose!r} has {slices} slices: at least 1 is needed")
+
+
 def _sampled(device: Wire, n: int) -> SampledDevice:
+    if device["slices"] <= 0:
+        _check_slices(device["slices"], device["device"])
     return SampledDevice(
         device["device"], device["index"], device["pci"], device["minor"], device["gpu_model"], device["driver"],
         device["mig_layout"], device["sharing"], device["counter_epoch"], device["epoch_from_tick"],
@@ -60,14 +90,18 @@ def _sampled(device: Wire, n: int) -> SampledDevice:
 
 
 def _instances(listed: Sequence[Wire], n: int) -> tuple[InstanceActivity, ...]:
+    for instance in listed:
+        _check_slices(instance["slices"], instance["gpu_instance"])
     return tuple(
-        InstanceActivity(i["gpu_instance"], i["slices"], *unpack_column(i["activity_ppm"], n, 4, "activity_ppm"))
+        InstanceActivity(
+            i["gpu_instance"], i["slices"], *_column(i["activity_ppm"], n, "activity_ppm", i["gpu_instance"])
+        )
         for i in listed
     )
 
 
 def _processes(listed: Sequence[Wire], n: int) -> tuple[ProcessActivity, ...]:
-    return tuple(ProcessActivity(p["cluster"], p["job"], *unpack_column(p["sm_ppm"], n, 4, "sm_ppm")) for p in listed)
+    return tuple(ProcessActivity(p["cluster"], p["job"], *_column(p["sm_ppm"], n, "sm_ppm", p["job"])) for p in listed)
 
 
 def to_wire_batch(batch: Batch, memory_bytes: tuple[Int64Array, BoolArray] | None = None) -> Wire:

@@ -36,11 +36,12 @@ def test_a_value_that_does_not_fit_is_refused_unless_it_is_invalid() -> None:
 
 
 @pytest.mark.chdb
-def test_clickhouse_unpacks_the_same(chdb_client: Client) -> None:
-    values = np.array([1, -2, 3_000_000, 4, 5, 6, 7, 8, 9], dtype=np.int64)
+@pytest.mark.parametrize(("width", "large"), [(4, 3_000_000), (8, 1 << 40)])
+def test_clickhouse_unpacks_the_same(empty_chdb_client: Client, width: int, large: int) -> None:
+    values = np.array([1, -2, large, 4, 5, 6, 7, 8, 9], dtype=np.int64)
     valid = np.array([True, True, True, False, True, True, True, False, True])
-    column = pack_column(values, valid, 4)
-    rows = chdb_client.query(unpack_sql(), parameters={"column_hex": column.hex(), "ticks": 9}).result_rows
+    column = pack_column(values, valid, width)
+    rows = empty_chdb_client.query(unpack_sql(), parameters={"column_hex": column.hex(), "ticks": 9}).result_rows
     expected = [int(value) if ok else None for value, ok in zip(values, valid, strict=True)]
     assert [value for _, value in rows] == expected
 
