@@ -6,15 +6,11 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from wattledger_schemas import load_contracts
+from wattledger_streams.partitions import ACKNOWLEDGED
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.5
-READERS: Mapping[str, tuple[str, ...]] = {
-    "sessions": ("job-events",),
-    "meter": ("gpu-samples",),
-    "meter-book": ("allocations",),
-    "sink": ("usage-lines", "tenant-cost", "allocations", "price-book", "threshold-events", "dead-letters"),
-}
+READERS: Mapping[str, tuple[str, ...]] = {**ACKNOWLEDGED, "meter-book": ("allocations",)}
 """Consumer group (without prefix) → topics it acknowledges."""
 
 

@@ -14,7 +14,6 @@ from wattledger_streams.mapping import from_wire_allocation_record, from_wire_ba
 from wattledger_streams.sessions import job_topic_event
 
 T = TypeVar("T")
-ReadEnd = Callable[[LogReader], int]
 
 
 def _read(

@@ -5,6 +5,7 @@ Every split sums to the slice exactly; what belongs to nobody is idle or unattri
 
 from wattledger_core.activity import integral, integral_if_known
 from wattledger_core.batch import Batch
+from wattledger_core.capacity import STOP_PENDING
 from wattledger_core.curve import Slice
 from wattledger_core.hold import Hold
 from wattledger_core.split import share_weights, split_exactly
@@ -12,7 +13,6 @@ from wattledger_core.split import share_weights, split_exactly
 HELD = "held"
 IDLE_STATE = "idle"
 UNATTRIBUTED_STATE = "unattributed"
-STOP_PENDING = "stop_pending"
 
 Share = tuple[Hold | None, str, str, Slice]
 

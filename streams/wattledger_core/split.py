@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import lcm
 
 from wattledger_core.hold import Hold
 
@@ -42,17 +43,9 @@ def share_weights(holders: Sequence[Hold]) -> tuple[list[int], int, bool]:
         * Fraction(1, by_instance.get(hold.revision.gpu_instance, 1))
         for hold in holders
     ]
-    denominator = 1
-    for share in shares:
-        denominator = denominator * share.denominator // _gcd(denominator, share.denominator)
+    denominator = lcm(*(share.denominator for share in shares))
     weights = [share.numerator * (denominator // share.denominator) for share in shares]
     total = sum(weights)
     if total > denominator:
         return weights, total, True
     return weights, denominator, contradicts
-
-
-def _gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a

@@ -9,15 +9,9 @@ import structlog
 
 from wattledger_streams.lag import LagWatch, processor_topics
 from wattledger_streams.metrics import serve_metrics
-from wattledger_streams.partitions import TopicsMissing, partition_counts
+from wattledger_streams.partitions import ACKNOWLEDGED, TopicsMissing, partition_counts
 from wattledger_streams.settings import WorkerSettings
 
-PROCESSORS = {
-    "sessions": ("job-events",),
-    "meter": ("gpu-samples",),
-    "sink": ("usage-lines", "tenant-cost", "allocations", "price-book", "threshold-events", "dead-letters"),
-}
-"""Processors and the topics that they acknowledge."""
 EXIT_USAGE = 2
 EXIT_CONFIGURATION = 4
 
@@ -39,8 +33,8 @@ def _builder(processor: str) -> Callable[[WorkerSettings], faust.App]:
 
 def main() -> None:
     """Run a worker until it is stopped. Exit codes: 0, 2 usage, 4 configuration, 70 crashed, 71 stalled."""
-    if len(sys.argv) != 2 or sys.argv[1] not in PROCESSORS:
-        sys.stderr.write(f"usage: python -m wattledger_streams {'|'.join(PROCESSORS)}\n")
+    if len(sys.argv) != 2 or sys.argv[1] not in ACKNOWLEDGED:
+        sys.stderr.write(f"usage: python -m wattledger_streams {'|'.join(ACKNOWLEDGED)}\n")
         sys.exit(EXIT_USAGE)
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     structlog.configure(
@@ -62,7 +56,7 @@ def main() -> None:
         sys.exit(EXIT_CONFIGURATION)
     if settings.metrics_port:
         serve_metrics(settings.metrics_port)
-        topics = processor_topics(partition_counts(settings), PROCESSORS[sys.argv[1]], settings.topic_prefix)
+        topics = processor_topics(partition_counts(settings), ACKNOWLEDGED[sys.argv[1]], settings.topic_prefix)
         LagWatch(settings.kafka(), settings.group(sys.argv[1]), topics).start()
     worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, override_logging=True)
     worker.execute_from_commandline()

@@ -12,8 +12,6 @@ from wattledger_streams.metrics import CORRECTIONS, ROWS
 from wattledger_streams.outbox import Outbox
 from wattledger_streams.settings import WorkerSettings
 
-MAX_LINES_A_RECORD = 2000
-
 
 class Emitter:
     """Queues groups and cost rows on the outbox; the caller settles."""

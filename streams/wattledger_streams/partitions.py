@@ -5,6 +5,13 @@ from wattledger_schemas import load_contracts
 
 from wattledger_streams.settings import WorkerSettings
 
+ACKNOWLEDGED = {
+    "sessions": ("job-events",),
+    "meter": ("gpu-samples",),
+    "sink": ("usage-lines", "tenant-cost", "allocations", "price-book", "threshold-events", "dead-letters"),
+}
+"""Processors and the topics that their consumer groups acknowledge."""
+
 
 class TopicsMissing(RuntimeError):
     """A topic of the contracts is not there."""

@@ -8,6 +8,7 @@ from typing import Any
 import faust
 import structlog
 from wattledger_core.price_log import PriceLog
+from wattledger_core.units import QUARTER_US, US_PER_HOUR
 from wattledger_schemas import BadRecord, Codec
 from wattledger_sql.fact import Source
 from wattledger_sql.migrate import migrate
@@ -22,16 +23,14 @@ from wattledger_streams.log_reader import LogReader
 from wattledger_streams.mapping import from_wire_price_record
 from wattledger_streams.metrics import RECORDS, RETRIES, ROWS, VIEWS_REFRESHED_S
 from wattledger_streams.outbox import Outbox
-from wattledger_streams.partitions import partition_counts
+from wattledger_streams.partitions import ACKNOWLEDGED, partition_counts
 from wattledger_streams.settings import WorkerSettings
 from wattledger_streams.sink_rows import Rows, sort_record
 from wattledger_streams.thresholds import Thresholds, observe
 
 log = structlog.get_logger()
 PROCESSOR = "sink"
-TOPICS = ("usage-lines", "tenant-cost", "allocations", "price-book", "threshold-events", "dead-letters")
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
-_HOUR_US = 3_600_000_000
 
 
 class Sink:
@@ -129,8 +128,8 @@ class Sink:
         expected = self._counts["allocations"] * self._counts["job-events"]
         if len(self._marks) < expected:
             return 0
-        settled_us = min(self._marks.values()) - self._settings.policy().lateness_us - _HOUR_US // 4
-        return max(settled_us - settled_us % _HOUR_US, 0)
+        settled_us = min(self._marks.values()) - self._settings.policy().lateness_us - QUARTER_US
+        return max(settled_us - settled_us % US_PER_HOUR, 0)
 
     async def _retry(self, call: Any) -> Any:
         """Until ClickHouse answers; what it refuses escapes and ends the process."""
@@ -152,7 +151,7 @@ def build_sink(settings: WorkerSettings) -> faust.App:
     opened = asyncio.Event()
     sinks: list[Sink] = []
 
-    @app.agent(raw_topic(app, [settings.topic(name) for name in TOPICS]), concurrency=1)
+    @app.agent(raw_topic(app, [settings.topic(name) for name in ACKNOWLEDGED[PROCESSOR]]), concurrency=1)
     async def sink(stream: Any) -> None:
         async with or_exit(PROCESSOR):
             await opened.wait()
