@@ -42,17 +42,22 @@ def cut_holds(
     """
     found: list[Hold] = []
     for revision in revisions:
-        stop_us, cut = revision.until_us, False
-        for failed_us, back_us in failures:
-            if back_us > revision.start_us and failed_us < stop_us:
-                stop_us, cut = max(failed_us, revision.start_us), True
-                break
+        stop_us = failure_cut_us(revision.start_us, revision.until_us, failures)
+        cut = stop_us < revision.until_us
         paid_us = min(revision.paid_until_us, stop_us)
         for first_us, last_us, zombie in ((revision.start_us, paid_us, False), (paid_us, stop_us, True)):
             a, b = max(first_us, start_us), min(last_us, end_us)
             if a < b:
                 found.append(Hold(a, b, revision, zombie, cut))
     return found
+
+
+def failure_cut_us(start_us: int, until_us: int, failures: Sequence[Interval]) -> int:
+    """When a hold ends on a node with these failures, in order: at the first that meets it, else at its own end."""
+    for failed_us, back_us in failures:
+        if back_us > start_us and failed_us < until_us:
+            return max(failed_us, start_us)
+    return until_us
 
 
 def edges(found: list[Hold], start_us: int, end_us: int) -> list[int]:

@@ -33,9 +33,10 @@ DIVISOR = {US_UNIT: Decimal(US_PER_HOUR), UJ_UNIT: Decimal(UJ_PER_KWH)}
 
 class Pricer:
     """Prices lines with one price log. Lookups are remembered per scope, quarter-hour and base view of the log, and
-    forgotten when the log grows."""
+    forgotten when the log grows. `parts_per_us`: what the lines count device-time in, where finer than µs."""
 
-    def __init__(self, log: PriceLog, policy: Policy) -> None:
+    def __init__(self, log: PriceLog, policy: Policy, parts_per_us: int = 1) -> None:
+        self._divisor = {**DIVISOR, US_UNIT: DIVISOR[US_UNIT] * parts_per_us}
         self._log = log
         self._policy = policy
         self._entries = 0
@@ -147,7 +148,7 @@ class Pricer:
         for name, want, scope in wanted:
             steps = chain(self._log, want, scope, at_us, self._count)
             if any(step.choice is not None for step in steps):
-                found.append(Component(name, unit, DIVISOR[unit], steps))
+                found.append(Component(name, unit, self._divisor[unit], steps))
         return found
 
     def _pool_names(self) -> list[str]:

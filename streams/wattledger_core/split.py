@@ -28,21 +28,25 @@ def split_exactly(whole: int, weights: Sequence[int], total: int | None = None) 
 
 
 def share_weights(holders: Sequence[Hold]) -> tuple[list[int], int, bool]:
+    """`claim_weights` of holds."""
+    return claim_weights(
+        [(hold.revision.share_num, hold.revision.share_den, hold.revision.gpu_instance) for hold in holders]
+    )
+
+
+def claim_weights(claims: Sequence[tuple[int, int, str]]) -> tuple[list[int], int, bool]:
     """Integer weights of the holders' shares of the whole device, their denominator, and whether they contradict.
 
-    Shares over 1, and several holders of one MIG instance, are contradictions: an instance's holders share it
-    equally, and shares over 1 are scaled to 1 (two exclusive holders have half each).
+    A claim is (share_num, share_den, MIG instance or ""). Shares over 1, and several holders of one MIG instance, are
+    contradictions: an instance's holders share it equally, and shares over 1 are scaled to 1 (two exclusive holders
+    have half each).
     """
     by_instance: dict[str, int] = {}
-    for hold in holders:
-        if hold.revision.gpu_instance:
-            by_instance[hold.revision.gpu_instance] = by_instance.get(hold.revision.gpu_instance, 0) + 1
+    for _, _, instance in claims:
+        if instance:
+            by_instance[instance] = by_instance.get(instance, 0) + 1
     contradicts = any(count > 1 for count in by_instance.values())
-    shares = [
-        Fraction(hold.revision.share_num, hold.revision.share_den)
-        * Fraction(1, by_instance.get(hold.revision.gpu_instance, 1))
-        for hold in holders
-    ]
+    shares = [Fraction(num, den) * Fraction(1, by_instance.get(instance, 1)) for num, den, instance in claims]
     denominator = lcm(*(share.denominator for share in shares))
     weights = [share.numerator * (denominator // share.denominator) for share in shares]
     total = sum(weights)

@@ -1,0 +1,99 @@
+"""Pieces of swept nodes summed into time lines: one line for each holder or state and window of constant prices.
+
+Quantities are in parts (1/5040 µs, `sweep.PARTS_PER_US`) so that money of sevenths is exact; nothing is priced here.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wattledger_core.ids import digest
+from wattledger_core.line import Line
+from wattledger_core.sweep import NOBODY, Piece
+
+TIME = "time"
+
+
+class Place(NamedTuple):
+    """Where devices are. `gpus` is how many the node has (what a node-hour is divided by)."""
+
+    node: str
+    site: str
+    gpu_model: str
+    gpus: int
+
+
+class Holder(NamedTuple):
+    """Who a hold is charged to, on which terms. `state` and `reason` differ from `held` where somebody else pays."""
+
+    tenant: str
+    project: str
+    model_tag: str
+    cluster: str
+    plan: str
+    sku: str
+    state: str = "held"
+    reason: str = ""
+    job: str = ""
+    """Set only where lines are wanted job by job."""
+
+
+class SpanKey(NamedTuple):
+    """What one line is about. `node` is empty for holders (their place is site and model), so lines stay few."""
+
+    window: int
+    node: str
+    site: str
+    gpu_model: str
+    holder: Holder
+
+
+class SpanLedger:
+    """Sums pieces by window and holder. `edges`: ascending window ends and starts; pieces are clipped to them.
+
+    `parts` and `node_parts` (parts ÷ the node's GPUs) are sums by key; Σ parts over all keys and devices is the
+    in-service time inside the edges, exactly.
+    """
+
+    def __init__(self, edges: Sequence[int]) -> None:
+        if len(edges) < 2 or list(edges) != sorted(set(edges)):
+            raise ValueError(f"window edges must be two or more, ascending: {list(edges)[:4]}")
+        self.edges = edges
+        self.parts: dict[SpanKey, int] = {}
+        self.node_parts: dict[SpanKey, int] = {}
+
+    def add(self, place: Place, piece: Piece, holder: Holder) -> int:
+        """Take one piece; returns its parts inside the edges. `holder` of an unheld piece says state and tenant."""
+        edges = self.edges
+        start_us, end_us = max(piece.start_us, edges[0]), min(piece.end_us, edges[-1])
+        if start_us >= end_us:
+            return 0
+        length_us, whole = piece.end_us - piece.start_us, piece.parts
+        held = piece.holder != NOBODY
+        given = 0 if start_us == piece.start_us else whole * (start_us - piece.start_us) // length_us
+        first = given
+        at = bisect_right(edges, start_us) - 1
+        while start_us < end_us:
+            upto_us = min(edges[at + 1], end_us)
+            upto = whole if upto_us == piece.end_us else whole * (upto_us - piece.start_us) // length_us
+            key = SpanKey(at, "" if held else place.node, place.site, place.gpu_model, holder)
+            parts = upto - given
+            self.parts[key] = self.parts.get(key, 0) + parts
+            self.node_parts[key] = self.node_parts.get(key, 0) + parts // place.gpus
+            given, start_us, at = upto, upto_us, at + 1
+        return given - first
+
+    def lines(self) -> list[Line]:
+        """One time line for each key, in order of keys; `device_us` and `span_us` are in parts."""
+        return [self.line(key, self.parts[key]) for key in sorted(self.parts)]
+
+    def line(self, key: SpanKey, parts: int) -> Line:
+        """The line of one key, named by what it is about."""
+        window, node, site, gpu_model, h = key
+        start_us, end_us = self.edges[window], self.edges[window + 1]
+        name = digest("span", TIME, start_us, node, site, gpu_model, *h)
+        return Line(
+            name, TIME, start_us, end_us, node, "", "", site, gpu_model, h.state, h.reason, h.tenant, h.project, "",
+            h.model_tag, h.cluster, h.job, 0, "", h.plan, h.sku, start_us, end_us, parts, parts, None, 0, 0,
+            "allocation", "",
+        )  # fmt: skip
