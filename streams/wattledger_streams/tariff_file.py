@@ -23,7 +23,7 @@ from wattledger_streams.tariff_file_model import (
     RateEntry,
     SiteEntry,
 )
-from wattledger_streams.tariff_file_text import Place, TextTree, read_text_tree
+from wattledger_streams.tariff_file_text import Place, PriceSheetError, TextTree, read_text_tree
 from wattledger_streams.tariff_file_zone import UnclearTime, UnknownZone, load_zone, offset_us, utc_us
 
 SHEET_OFFSET = -1
@@ -48,24 +48,31 @@ def load_price_sheet(path: Path) -> list[Price]:
     try:
         sheet = PriceSheet.model_validate(tree.content)
     except ValidationError as error:
-        raise _explained(tree, error.errors()[0]) from error
-    placed = list(_prices(tree, sheet))
+        raise explained(tree, error.errors()[0]) from error
+    return numbered_prices(tree, list(_prices(tree, sheet)))
+
+
+def numbered_prices(tree: TextTree, placed: list[Placed]) -> list[Price]:
+    """Prices by kind, scope and start, numbered in that order. Raises `PriceSheetError` at the place of one that is
+    not well formed, or overlaps another of the same scope."""
     for place, price in placed:
         try:
             check_price(price)
         except PriceRefused as error:
             raise tree.error(place, str(error)) from error
-    placed.sort(key=lambda item: (item[1].kind, _scope(item[1]), item[1].start_us))
+    placed = sorted(placed, key=lambda item: (item[1].kind, _scope(item[1]), item[1].start_us))
     _refuse_overlaps(tree, placed)
     return [replace(price, origin=Origin(0, SHEET_OFFSET, seq)) for seq, (_, price) in enumerate(placed)]
 
 
-def _explained(tree: TextTree, error: ErrorDetails) -> Exception:
+def explained(tree: TextTree, error: ErrorDetails) -> PriceSheetError:
+    """What a validation found, as an error that says where it is and what to do."""
     place = tuple(error["loc"])
     message = str(error["msg"]).removeprefix("Value error, ")
     given = error["input"]
     value = f", got {given!r}" if error["type"] != "missing" and isinstance(given, str | None) else ""
-    return tree.error(place, f"{message}{value}: {_ADVICE.get(error['type'], 'correct it')}")
+    advice = "" if error["type"] == "value_error" else f": {_ADVICE.get(error['type'], 'correct it')}"
+    return tree.error(place, f"{message}{value}{advice}")
 
 
 def _prices(tree: TextTree, sheet: PriceSheet) -> Iterator[Placed]:
@@ -91,9 +98,9 @@ def _prices(tree: TextTree, sheet: PriceSheet) -> Iterator[Placed]:
 
 def _energy_prices(tree: TextTree, place: Place, currency: str, site: SiteEntry, zone: ZoneInfo) -> Iterator[Price]:
     start_us, end_us = _dates(tree, place, site, zone)
-    for segment in _segments(tree, place, site, zone, start_us, end_us):
+    for segment in tariff_segments(tree, place, site.periods, site.default_per_kwh, zone, start_us, end_us):
         pue = Decimal(1) if site.pue_included else site.pue
-        yield _named(
+        yield named(
             Price(
                 "", "", Origin(0, SHEET_OFFSET), UNKNOWN_TICK_US, "energy", segment[0], segment[1], segment[2],
                 currency, site.site, pue=pue, author=site.author, reason=site.reason,
@@ -101,17 +108,24 @@ def _energy_prices(tree: TextTree, place: Place, currency: str, site: SiteEntry,
         )  # fmt: skip
 
 
-def _segments(
-    tree: TextTree, place: Place, site: SiteEntry, zone: ZoneInfo, start_us: int, end_us: int | None
+def tariff_segments(
+    tree: TextTree,
+    place: Place,
+    periods: Sequence[PeriodEntry],
+    default_per_kwh: Decimal | None,
+    zone: ZoneInfo,
+    start_us: int,
+    end_us: int | None,
 ) -> list[Segment] | list[tuple[int, int | None, Decimal]]:
-    if not site.periods:
-        if site.default_per_kwh is None:
-            raise tree.error(place, f"{site.site} has neither periods nor default_per_kwh: give one of them")
-        return [(start_us, end_us, site.default_per_kwh)]
+    """What a kWh costs over `[start_us, end_us)` UTC: local periods expanded, or the default alone."""
+    if not periods:
+        if default_per_kwh is None:
+            raise tree.error(place, "it has neither periods nor default_per_kwh: give one of them")
+        return [(start_us, end_us, default_per_kwh)]
     if end_us is None:
         raise tree.error((*place, "to"), "a tariff with periods has no end: say until when it is to be expanded")
     try:
-        rates = week_rates([_period(entry) for entry in site.periods], site.default_per_kwh)
+        rates = week_rates([_period(entry) for entry in periods], default_per_kwh)
         return expand(rates, start_us, end_us, lambda at_us: offset_us(zone, at_us))
     except TariffRefused as error:
         raise tree.error((*place, "periods"), str(error)) from error
@@ -127,12 +141,12 @@ def _price(currency: str, entry: ComputeEntry | RateEntry | PoolEntry, start_us:
         entry.site, entry.gpu_model, author=entry.author, reason=entry.reason,
     )  # fmt: skip
     if isinstance(entry, ComputeEntry):
-        return _named(replace(common, rate=entry.per_gpu_hour))
+        return named(replace(common, rate=entry.per_gpu_hour))
     if isinstance(entry, RateEntry):
-        return _named(
+        return named(
             replace(common, kind="rate", rate=entry.per_gpu_hour, tenant=entry.tenant, plan=entry.plan, sku=entry.sku)
         )
-    return _named(
+    return named(
         replace(
             common, kind="pool", rate=entry.per_unit, pool_name=entry.name, driver=entry.driver,
             marginal=entry.marginal,
@@ -144,7 +158,8 @@ def _scope(price: Price) -> tuple[str, ...]:
     return (price.pool_name, price.driver, price.site, price.gpu_model, price.tenant, price.plan, price.sku)
 
 
-def _named(price: Price) -> Price:
+def named(price: Price) -> Price:
+    """The price with the id that its kind, scope and start give it."""
     return replace(price, price_id=digest("price", price.kind, *_scope(price), price.start_us))
 
 

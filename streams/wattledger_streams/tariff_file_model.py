@@ -48,11 +48,13 @@ Name = Annotated[str, Field(min_length=1)]
 PlanName = Literal["", "reserved", "on_demand", "spot", "internal", "trial"]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """One mapping of a file: nothing may stand in it that isn't named."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Dated(_Part):
+class _Dated(Part):
     """`from` and `to` are dates or date-times; without an offset they are local time of the site (or the sheet)."""
 
     start: str = Field(alias="from")
@@ -61,7 +63,7 @@ class _Dated(_Part):
     reason: str = ""
 
 
-class PeriodEntry(_Part):
+class PeriodEntry(Part):
     """A time-of-use window by local wall clock; over midnight it belongs to the day on which it starts."""
 
     days: Days = tuple(range(7))
@@ -111,7 +113,7 @@ class PoolEntry(_Dated):
     gpu_model: str = ""
 
 
-class PriceSheet(_Part):
+class PriceSheet(Part):
     """A whole price sheet. `timezone` is that of dates whose entry names no site of the sheet."""
 
     currency: Currency

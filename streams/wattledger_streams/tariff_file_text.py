@@ -46,8 +46,10 @@ def read_text_tree(path: Path) -> TextTree:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PriceSheetError(f"{path}:{line}: not YAML: {error.problem}: correct it there") from error
+    except yaml.YAMLError as error:
+        raise PriceSheetError(f"{path}: not YAML: {' '.join(str(error).split())}: save it as plain text") from error
     if root is None:
-        raise PriceSheetError(f"{path}:1: the file is empty: write a price sheet")
+        raise PriceSheetError(f"{path}:1: the file is empty: write its first line, such as currency: EUR")
     tree.content = _text(tree, root, ())
     return tree
 

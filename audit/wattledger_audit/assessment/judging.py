@@ -1,0 +1,92 @@
+"""Uses beside what was billed, judged by the core under every idle policy. Owns how invoices meet uses."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from wattledger_core.sweep import PARTS_PER_US
+from wattledger_core.units import MONEY_CONTEXT
+from wattledger_core.verdict import Key, Verdict, VerdictPolicy, by_sku_and_plan, by_tenant, judge
+from wattledger_core.verdict_figures import figures
+from wattledger_core.verdict_idle import IDLE_POLICIES, IdlePool, Use, split_money
+
+from wattledger_audit.assessment.billable import Billable, Sold
+from wattledger_audit.assessment.cost_book import CostBook
+from wattledger_audit.assessment.costing import Costed
+from wattledger_audit.assessment.revenue import Revenue
+from wattledger_audit.assessment.terms import ON_DEMAND, Terms
+
+ZERO = Decimal(0)
+ENOUGH_ENERGY_PPM = 900_000
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts by idle policy, for tenants and for tenant × SKU × plan; the uses and pools that they are made of."""
+
+    uses: list[Use]
+    pools: list[IdlePool]
+    tenants: dict[str, list[Verdict]]
+    skus: dict[str, list[Verdict]]
+
+
+def judge_uses(costed: Costed, billable: Billable, revenue: Sequence[Revenue], terms: Terms, book: CostBook) -> Judged:
+    """Verdicts of the period. Times of the uses are in µs again."""
+    found = figures(costed.lines, costed.rows)
+    uses = {Sold(u.tenant, u.sku, u.plan, u.site, u.gpu_model): _in_us(u) for u in found.uses}
+    for sold in billable.parts:
+        use = uses.get(sold)
+        billed_us = billable.total(sold) // PARTS_PER_US
+        uses[sold] = replace(use, billable_us=billed_us) if use else _empty(sold, billed_us)
+    _put_revenue(uses, revenue, terms)
+    pools = [replace(pool, idle_us=pool.idle_us // PARTS_PER_US) for pool in found.pools]
+    listed = [uses[key] for key in sorted(uses)]
+    return Judged(listed, pools, _all(listed, pools, book, by_tenant), _all(listed, pools, book, by_sku_and_plan))
+
+
+def _in_us(use: Use) -> Use:
+    return replace(use, held_us=use.held_us // PARTS_PER_US, billable_us=0, measured_us=use.measured_us // PARTS_PER_US)
+
+
+def _empty(sold: Sold, billable_us: int = 0) -> Use:
+    return Use(sold.tenant, sold.sku, sold.plan, sold.site, sold.gpu_model, 0, billable_us, 0, ZERO, ZERO, ZERO)
+
+
+def _put_revenue(uses: dict[Sold, Use], revenue: Sequence[Revenue], terms: Terms) -> None:
+    """Give every GPU line to the uses that it is about: of its tenant, SKU and plan, by held time.
+
+    A credit that names no SKU is the tenant's as a whole; a line that meets no use is a use of its own.
+    """
+    for line in revenue:
+        if not line.gpu:
+            continue
+        own = [key for key in sorted(uses) if key.tenant == line.tenant]
+        met = [key for key in own if key.sku == line.sku and line.plan in ("", key.plan)]
+        met = met or [key for key in own if key.sku == line.sku]
+        if not met and (not line.sku or line.category not in ("usage", "commitment", "shortfall")):
+            met = own
+        if not met:
+            plan = line.plan or terms.terms_of(line.tenant).plan or ON_DEMAND
+            met = [Sold(line.tenant, line.sku, plan, "", "")]
+            uses.setdefault(met[0], _empty(met[0]))
+        weights = [uses[key].held_us for key in met]
+        parts = split_money(line.amount, weights if any(weights) else [1] * len(met))
+        for key, part in zip(met, parts, strict=True):
+            uses[key] = replace(uses[key], billed=MONEY_CONTEXT.add(uses[key].billed, part))
+
+
+def _all(
+    uses: Sequence[Use], pools: Sequence[IdlePool], book: CostBook, key: Callable[[Use], Key]
+) -> dict[str, list[Verdict]]:
+    return {policy: judge(uses, pools, verdict_policy(book, policy), key) for policy in IDLE_POLICIES}
+
+
+def verdict_policy(book: CostBook, idle_policy: str) -> VerdictPolicy:
+    """The core's policy of a cost file. Without an energy tariff, energy is part of the rate and need not be known."""
+    return VerdictPolicy(
+        idle_policy,
+        book.normal_utilisation_ppm,
+        book.target_margin_ppm,
+        book.price_step,
+        ENOUGH_ENERGY_PPM if book.has_energy else 0,
+    )

@@ -1,0 +1,79 @@
+"""What a GPU-hour should have been billed at: the contract, else the rate that was billed most, and which it was."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from wattledger_audit.assessment.billable import Sold
+from wattledger_audit.assessment.names import model_family
+from wattledger_audit.assessment.revenue import Revenue, gpu_sales
+from wattledger_audit.assessment.terms import Terms
+
+CONTRACT = "contract"
+OWN_RATE = "the rate that it was billed most"
+SKU_RATE = "the rate at which the SKU was billed most"
+MODEL_RATE = "the rate at which the model was billed most"
+NO_RATE = "no rate is known"
+
+
+class Rate(NamedTuple):
+    """A rate per GPU-hour and where it is from; None with NO_RATE."""
+
+    per_gpu_hour: Fraction | None
+    basis: str
+
+
+@dataclass(slots=True)
+class RateBook:
+    """Rates by tenant, SKU, model and plan; observed ones are the mode by quantity of what was billed."""
+
+    terms: Terms
+    _own: dict[tuple[str, str], Fraction] = field(default_factory=dict)
+    _sku: dict[str, Fraction] = field(default_factory=dict)
+    _model: dict[str, Fraction] = field(default_factory=dict)
+
+    def observe(self, lines: Iterable[Revenue]) -> None:
+        """Take what was billed."""
+        own: dict[tuple[str, str], dict[Fraction, Fraction]] = {}
+        sku: dict[str, dict[Fraction, Fraction]] = {}
+        model: dict[str, dict[Fraction, Fraction]] = {}
+        for line in gpu_sales(lines):
+            if line.gpu_hours is None or line.gpu_hours <= 0 or line.amount <= 0:
+                continue
+            # rounded to 1e-6: a cent's rounding of an amount is no rate of its own
+            rate = Fraction(round(Fraction(line.amount) / line.gpu_hours * 1_000_000), 1_000_000)
+            family = model_family(f"{line.sku} {line.line.description}")
+            places: list[dict[Fraction, Fraction]] = [own.setdefault((line.tenant, line.sku), {}),
+                                                      sku.setdefault(line.sku, {})]  # fmt: skip
+            if family:
+                places.append(model.setdefault(family, {}))
+            for place in places:
+                place[rate] = place.get(rate, Fraction(0)) + line.gpu_hours
+        self._own = {key: _mode(found) for key, found in own.items()}
+        self._sku = {key: _mode(found) for key, found in sku.items()}
+        self._model = {key: _mode(found) for key, found in model.items()}
+
+    def rate(self, sold: Sold, at_us: int) -> Rate:
+        """What a GPU-hour of it should be billed at, at a moment."""
+        agreed = self.terms.contract(sold.tenant, sold.sku, sold.gpu_model, sold.plan, at_us)
+        if agreed is not None:
+            return Rate(Fraction(agreed.per_gpu_hour), CONTRACT)
+        for found, basis in (
+            (self._own.get((sold.tenant, sold.sku)), OWN_RATE),
+            (self._sku.get(sold.sku), SKU_RATE),
+            (self._model.get(model_family(sold.gpu_model)), MODEL_RATE),
+        ):
+            if found is not None:
+                return Rate(found, basis)
+        return Rate(None, NO_RATE)
+
+    def contract_price(self, sold: Sold, at_us: int) -> Decimal | None:
+        """The agreed rate per GPU-hour, None where none is agreed."""
+        agreed = self.terms.contract(sold.tenant, sold.sku, sold.gpu_model, sold.plan, at_us)
+        return None if agreed is None else agreed.per_gpu_hour
+
+
+def _mode(found: dict[Fraction, Fraction]) -> Fraction:
+    return max(sorted(found), key=lambda rate: found[rate])
