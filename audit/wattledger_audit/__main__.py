@@ -2,6 +2,9 @@
 
 import typer
 
+from wattledger_audit.command_audit import audit_command
+from wattledger_audit.command_doctor import doctor_command
+from wattledger_audit.command_estimate import estimate_command
 from wattledger_audit.command_integrate import integrate_command
 from wattledger_audit.command_manage import migrate_command, prices_app, topics_app, verify_command
 from wattledger_audit.command_stack import demo_command, up_command
@@ -11,6 +14,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="What each tenant of a shared GPU fleet really costs, set beside what was billed.",
 )
+app.command("audit")(audit_command)
+app.command("estimate")(estimate_command)
+app.command("doctor")(doctor_command)
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("integrate")(integrate_command)

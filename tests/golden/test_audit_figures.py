@@ -1,0 +1,102 @@
+"""Worked figures from public sources, through the whole audit: reference/cost-attribution-peers.md section 5.1."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.audit_runner import (
+    BILLING_HEADER,
+    USAGE_HEADER,
+    audit_texts,
+    bridge_amounts,
+    sku_row,
+    tenant_row,
+    unexplained,
+)
+
+MIG_DAY = USAGE_HEADER + (
+    "j1,0,ml-train,,n1,,A100,1,4,7,2026-02-10T00:00:00Z,2026-02-10T02:00:00Z,COMPLETED,,\n"
+    "j2,0,inference,,n1,,A100,1,1,7,2026-02-10T00:00:00Z,2026-02-10T06:00:00Z,COMPLETED,,\n"
+    "j3,0,serving,,n1,,A100,1,2,7,2026-02-10T00:00:00Z,2026-02-10T02:00:00Z,COMPLETED,,\n"
+)
+FLEET = "fleet:\n  - {node: n1, gpu_model: A100, gpus: 1}\n"
+HEAD = "currency: USD\ntimezone: UTC\n"
+DAY = "2026-02-10..2026-02-11"
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        "compute:\n  - {gpu_model: A100, per_gpu_hour: 3}\n",
+        # the same as an amount: 2016 a month, and February has 28 days
+        "compute:\n  - {gpu_model: A100, purchase: {price: 0, months: 60, in_service: 2026-01-01, hosting: 2016}}\n",
+    ],
+    ids=["rate", "monthly amount"],
+)
+def test_the_mig_day_at_72_splits_into_sevenths_that_sum_to_72(tmp_path: Path, compute: str) -> None:
+    audited = audit_texts(tmp_path, {"u.csv": MIG_DAY, "costs.yaml": HEAD + FLEET + compute}, DAY)
+    own = {name: Decimal(tenant_row(audited, name).cost_own or 0) for name in ("ml-train", "inference", "serving")}
+    idle = Decimal(audited.report.idle[0].cost or 0)
+    for amount, exact in (
+        (own["ml-train"], Decimal(24) / 7), (own["inference"], Decimal(18) / 7), (own["serving"], Decimal(12) / 7),
+        (idle, Decimal(450) / 7),
+    ):  # fmt: skip
+        assert abs(amount - exact) <= Decimal("1e-12")
+    assert sum(own.values()) + idle == 72
+    assert unexplained(audited) == []
+
+
+def test_four_quarter_shares_for_an_hour_are_one_gpu_hour(tmp_path: Path) -> None:
+    """HAMi's acceptance: 4 × 25 % × 1 h = 1.0 GPU-hour, and no more than the card costs."""
+    usage = USAGE_HEADER + "".join(
+        f"pod{n},0,team{n},,n1,,A100,1,1,4,2026-02-10T00:00:00Z,2026-02-10T01:00:00Z,COMPLETED,,\n" for n in range(4)
+    )
+    costs = HEAD + FLEET + "compute:\n  - {gpu_model: A100, per_gpu_hour: 4}\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, "2026-02-10T00:00..2026-02-10T01:00")
+    assert audited.report.fleet["held"] == "1.000000"
+    assert audited.report.fleet["free"] == "0.000000"
+    assert [tenant_row(audited, f"team{n}").cost_own for n in range(4)] == ["1.00"] * 4
+
+
+def test_a_hundred_a_month_is_a_hundred_and_october_in_berlin_has_745_hours(tmp_path: Path) -> None:
+    """kubecost#3695: 100 a month shown as 100.01073888, from a rate rounded to six digits times 730.08 hours."""
+    usage = USAGE_HEADER + "j,0,a,,n1,,A100,1,1,1,2026-10-01T00:00:00+02:00,2026-11-01T00:00:00+01:00,COMPLETED,,\n"
+    costs = (
+        "currency: EUR\ntimezone: Europe/Berlin\n" + FLEET
+        + "compute:\n  - {gpu_model: A100, purchase: {price: 0, months: 60, in_service: 2026-01-01, hosting: 100}}\n"
+    )  # fmt: skip
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, "2026-10")
+    assert audited.report.hours == "745"
+    assert tenant_row(audited, "a").gpu_hours == "745.000000"
+    assert tenant_row(audited, "a").cost_own == "100.00"
+    march = audit_texts(tmp_path / "march", {"u.csv": usage.replace("-10-", "-03-").replace("-11-", "-04-"),
+                                             "costs.yaml": costs}, "2026-03")  # fmt: skip
+    assert march.report.hours == "743"
+    assert march.report.fleet["installed"] == "743.000000"
+
+
+def test_a_price_change_splits_the_job_that_crosses_it(tmp_path: Path) -> None:
+    """NERC: GPUH100 at 6.04 until May 2025, at 4 from June; two hours before and three after are 12.08 + 12.00."""
+    usage = USAGE_HEADER + "j,0,a,,n1,,H100,1,1,1,2025-05-31T22:00:00Z,2025-06-01T03:00:00Z,COMPLETED,,\n"
+    costs = (
+        HEAD + "fleet:\n  - {node: n1, gpu_model: H100, gpus: 1}\ncompute:\n"
+        "  - {gpu_model: H100, per_gpu_hour: 6.04, from: 2023-06-01, to: 2025-06-01}\n"
+        "  - {gpu_model: H100, per_gpu_hour: 4, from: 2025-06-01}\n"
+        "tenants:\n  - name: a\n    contract:\n"
+        "      - {gpu_model: H100, per_gpu_hour: 6.04, to: 2025-06-01}\n"
+        "      - {gpu_model: H100, per_gpu_hour: 4, from: 2025-06-01}\n"
+    )
+    billing = BILLING_HEADER + "I,a,2025-05-31T22:00:00Z,2025-06-01T03:00:00Z,H100,5,GPU-hours,24.08,USD\n"
+    files = {"u.csv": usage, "b.csv": billing, "costs.yaml": costs}
+    audited = audit_texts(tmp_path, files, "2025-05-31T22:00..2025-06-01T03:00", by_job=True)
+    assert tenant_row(audited, "a").cost_own == "24.08"
+    rows = [row for row in audited.assessment.costed.rows if row.job == "j"]
+    assert [(row.rate, row.cost) for row in rows] == [
+        (Decimal("6.04"), Decimal("12.080000000000")), (Decimal("4"), Decimal("12.000000000000")),
+    ]  # fmt: skip
+    amounts = bridge_amounts(audited)
+    assert (amounts["contract_x_measured"], amounts["wrong_rate"], amounts["billed"]) == (
+        Decimal("24.08"), 0, Decimal("24.08"),
+    )  # fmt: skip
+    assert sku_row(audited, "a", "H100").margin == "0.00"
