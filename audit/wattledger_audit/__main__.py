@@ -1,29 +1,44 @@
-"""The `wattledger` command. Commands live in `command_*.py`; only this file exits."""
+"""The `wattledger` command. Commands live in `command_*.py`, imported when called; only this file exits."""
+
+from collections.abc import Mapping
+from typing import ClassVar
 
 import typer
 
-from wattledger_audit.command_audit import audit_command
-from wattledger_audit.command_doctor import doctor_command
-from wattledger_audit.command_estimate import estimate_command
-from wattledger_audit.command_integrate import integrate_command
-from wattledger_audit.command_manage import migrate_command, prices_app, topics_app, verify_command
-from wattledger_audit.command_stack import demo_command, up_command
+from wattledger_audit.lazy_commands import LazyCommands
+
+
+class Commands(LazyCommands):
+    """Every command there is, and where."""
+
+    places: ClassVar[Mapping[str, str]] = {
+        "audit": "wattledger_audit.command_audit:audit_command",
+        "estimate": "wattledger_audit.command_estimate:estimate_command",
+        "doctor": "wattledger_audit.command_doctor:doctor_command",
+        "demo": "wattledger_audit.command_stack:demo_command",
+        "up": "wattledger_audit.command_stack:up_command",
+        "integrate": "wattledger_audit.command_integrate:integrate_command",
+        "verify": "wattledger_audit.command_manage:verify_command",
+        "migrate": "wattledger_audit.command_manage:migrate_command",
+        "topics": "wattledger_audit.command_manage:topics_app",
+        "prices": "wattledger_audit.command_manage:prices_app",
+    }
+    extras: ClassVar[Mapping[str, str]] = {
+        "demo": "embedded", "up": "embedded", "verify": "embedded", "migrate": "streams", "prices": "streams",
+    }  # fmt: skip
+
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="What each tenant of a shared GPU fleet really costs, set beside what was billed.",
 )
-app.command("audit")(audit_command)
-app.command("estimate")(estimate_command)
-app.command("doctor")(doctor_command)
-app.command("demo")(demo_command)
-app.command("up")(up_command)
-app.command("integrate")(integrate_command)
-app.command("verify")(verify_command)
-app.command("migrate")(migrate_command)
-app.add_typer(topics_app, name="topics")
-app.add_typer(prices_app, name="prices")
+
+
+@app.callback()
+def _root() -> None:
+    """What each tenant of a shared GPU fleet really costs, set beside what was billed."""
 
 
 def main() -> None:
