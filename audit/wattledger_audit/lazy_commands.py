@@ -1,10 +1,9 @@
 """Commands that are imported when called, so that one whose parts are not installed does not stop the others."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -16,11 +15,11 @@ class LazyCommands(TyperGroup):
     extras: ClassVar[Mapping[str, str]] = {}
     """Command → the extra that brings its parts; `audit` where it is not here."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which they are declared."""
         return list(self.places)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command; where a part of it is not installed, one that says what to install."""
         place = self.places.get(cmd_name)
         if place is None:
@@ -32,23 +31,21 @@ class LazyCommands(TyperGroup):
             if (missing.name or "").startswith("wattledger"):
                 raise
             return self._lacking(cmd_name, missing.name or "a part")
-        if isinstance(found, typer.Typer):
-            command: click.Command = typer.main.get_group(found)
-        else:
-            single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            single.command(cmd_name)(found)
-            command = typer.main.get_command(single)
-        command.name = cmd_name
-        return command
+        return typer.main.get_group(found) if isinstance(found, typer.Typer) else _single(cmd_name, found)
 
-    def _lacking(self, name: str, part: str) -> click.Command:
+    def _lacking(self, name: str, part: str) -> Any:
         extra = self.extras.get(name, "audit")
 
-        def refuse(*_: object, **__: object) -> None:
-            message = f"`wattledger {name}` needs {part}, which is not installed: pip install 'wattledger[{extra}]'"
-            raise click.ClickException(message)
+        def refuse() -> None:
+            said = f"`wattledger {name}` needs {part}, which is not installed: pip install 'wattledger[{extra}]'"
+            typer.echo(said, err=True)
+            raise typer.Exit(1)
 
-        return click.Command(
-            name, callback=refuse, help=f"Not installed: pip install 'wattledger[{extra}]'.",
-            context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-        )  # fmt: skip
+        refuse.__doc__ = f"Not installed: pip install 'wattledger[{extra}]'."
+        return _single(name, refuse, {"ignore_unknown_options": True, "allow_extra_args": True})
+
+
+def _single(name: str, function: Callable[..., None], settings: dict[str, Any] | None = None) -> Any:
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(name, context_settings=settings)(function)
+    return typer.main.get_command(app)
