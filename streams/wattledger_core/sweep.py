@@ -6,12 +6,10 @@ missing. A property test holds it to `allocation_meter`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from wattledger_core.book import FAILED
-from wattledger_core.capacity import EXCLUSIVE, RESERVED_STATE, STATE_TENANTS, exhausted, unheld_rule
+from wattledger_core.capacity import EXCLUSIVE, HELD_STATE, RESERVED_STATE, STATE_TENANTS, exhausted, unheld_rule
 from wattledger_core.hold import failure_cut_us
 from wattledger_core.interval import Interval
 from wattledger_core.line import RESERVED
@@ -139,13 +137,25 @@ class NodeSweep:
         self._unheld = _Unheld()
         self._sized = timeline.cpus is not None or timeline.memory_bytes is not None
         self._watched = self._sized or any(taking.exclusive for taking in self._takings)
+        cpu_only = any(taking.device == NOBODY for taking in self._takings)
+        self._plain = not (self._watched or timeline.states or timeline.reservations or cpu_only)
+        self._unheld_of: dict[int, tuple[str, str, str, int]] = {}
 
     def pieces(self) -> Iterator[Piece]:
         """Pieces in order of time; within one moment, by device. Takings that start before service count from it."""
-        for at_us, events in groupby(self._events(), itemgetter(0)):
-            group = list(events)
-            touched = sorted({event[3] for event in group if event[3] >= 0})
-            for device in touched:
+        events = self._events()
+        count, at = len(events), 0
+        while at < count:
+            first, at_us = at, events[at][0]
+            while at < count and events[at][0] == at_us:
+                at += 1
+            if self._plain and at == first + 1:
+                # most moments: one hold starts or ends, and nothing else of the node matters
+                yield from self._flush(events[first][3], at_us)
+                self._apply(events[first])
+                continue
+            group = events[first:at]
+            for device in sorted({event[3] for event in group if event[3] != NOBODY}):
                 yield from self._flush(device, at_us)
             for event in group:
                 self._apply(event)
@@ -155,6 +165,7 @@ class NodeSweep:
                     if not self._whole(device):
                         yield from self._flush(device, at_us)
                 self._unheld = unheld
+                self._unheld_of.clear()
 
     def _cut(self, takings: Sequence[Taking]) -> list[Taking]:
         kept = []
@@ -219,37 +230,47 @@ class NodeSweep:
         active = self._active[device]
         return len(active) == 1 and self._takings[active[0]].share_num == self._takings[active[0]].share_den
 
-    def _flush(self, device: int, at_us: int) -> Iterator[Piece]:
+    def _flush(self, device: int, at_us: int) -> Sequence[Piece]:
+        """What the device was since it was last looked at."""
         since_us = self._since[device]
         self._since[device] = at_us
         active = self._active[device]
         if since_us == at_us:
-            return
+            return ()
         if not self._serving[device]:
             self.outside += [
                 Outside("hold_out_of_service", device, since_us, at_us, self._takings[number].holder)
                 for number in active
             ]
-            return
+            return ()
         whole = (at_us - since_us) * PARTS_PER_US
         if not active:
-            yield Piece(device, since_us, at_us, NOBODY, whole, *self._unheld.of(device), False)
-            return
-        held = [self._takings[number] for number in active]
-        if len(held) == 1 and held[0].share_num == held[0].share_den:
-            yield Piece(device, since_us, at_us, held[0].holder, whole, "held", "", "", NOBODY, False)
-            return
-        yield from self._shared(device, since_us, at_us, whole, held)
+            return (Piece(device, since_us, at_us, NOBODY, whole, *self._rest(device), False),)
+        if len(active) == 1:
+            held = self._takings[active[0]]
+            if held.share_num == held.share_den:
+                return (Piece(device, since_us, at_us, held.holder, whole, HELD_STATE, "", "", NOBODY, False),)
+        return self._shared(device, since_us, at_us, whole, [self._takings[number] for number in active])
 
-    def _shared(self, device: int, since_us: int, at_us: int, whole: int, held: Sequence[Taking]) -> Iterator[Piece]:
+    def _rest(self, device: int) -> tuple[str, str, str, int]:
+        """State, reason and tenant of what nobody holds of a device, and who stranded it."""
+        found = self._unheld_of.get(device)
+        if found is None:
+            found = self._unheld_of[device] = self._unheld.of(device)
+        return found
+
+    def _shared(self, device: int, since_us: int, at_us: int, whole: int, held: Sequence[Taking]) -> list[Piece]:
         weights, total, contradicts = claim_weights(
             [(taking.share_num, taking.share_den, taking.instance) for taking in held]
         )
         parts = split_exactly(whole, [*weights, total - sum(weights)])
-        for taking, part in zip(held, parts, strict=False):
-            yield Piece(device, since_us, at_us, taking.holder, part, "held", "", "", NOBODY, contradicts)
+        found = [
+            Piece(device, since_us, at_us, taking.holder, part, HELD_STATE, "", "", NOBODY, contradicts)
+            for taking, part in zip(held, parts, strict=False)
+        ]
         if parts[-1]:
-            yield Piece(device, since_us, at_us, NOBODY, parts[-1], *self._unheld.of(device), False)
+            found.append(Piece(device, since_us, at_us, NOBODY, parts[-1], *self._rest(device), False))
+        return found
 
 
 def _toggle(standing: list[_Span], spans: Sequence[_Span], number: int) -> None:
