@@ -13,9 +13,13 @@ class Commands(LazyCommands):
 
     places: ClassVar[Mapping[str, str]] = {
         "audit": "wattledger_audit.command_audit:audit_command",
+        "inspect": "wattledger_audit.command_inspect:inspect_command",
+        "init": "wattledger_audit.command_init:init_app",
+        "explain": "wattledger_audit.command_explain:explain_command",
+        "statement": "wattledger_audit.command_statement:statement_command",
         "estimate": "wattledger_audit.command_estimate:estimate_command",
         "doctor": "wattledger_audit.command_doctor:doctor_command",
-        "demo": "wattledger_audit.command_stack:demo_command",
+        "demo": "wattledger_audit.command_demo:demo_command",
         "up": "wattledger_audit.command_stack:up_command",
         "integrate": "wattledger_audit.command_integrate:integrate_command",
         "verify": "wattledger_audit.command_manage:verify_command",
@@ -24,7 +28,7 @@ class Commands(LazyCommands):
         "prices": "wattledger_audit.command_manage:prices_app",
     }
     extras: ClassVar[Mapping[str, str]] = {
-        "demo": "embedded", "up": "embedded", "verify": "embedded", "migrate": "streams", "prices": "streams",
+        "demo": "audit,embedded", "up": "embedded", "verify": "embedded", "migrate": "streams", "prices": "streams",
     }  # fmt: skip
 
 
