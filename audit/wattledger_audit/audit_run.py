@@ -16,7 +16,7 @@ from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import FLEET, FleetNode
 from wattledger_audit.intake.refusal import Rejections
 from wattledger_audit.report.build_report import build_report
-from wattledger_audit.report.manifest import input_file, write_manifest
+from wattledger_audit.report.manifest import InputFile, write_manifest
 from wattledger_audit.report.model import Report
 from wattledger_audit.report.page import write_page
 from wattledger_audit.report.report_json import write_report_json
@@ -88,8 +88,9 @@ def write_audit(audited: Audited, out: Path, parameters: Mapping[str, object]) -
     write_page(report, out / "report.html")
     written += [out / "report.html", out / "rejected.csv"]
     inputs = [
-        input_file(file.name, file.role, file.format, file.path) for file in audited.assessment.gathered.files
-    ]  # fmt: skip
+        InputFile(file.name, file.role, file.format, file.size_bytes, file.sha256)
+        for file in audited.assessment.gathered.files
+    ]
     return [*written, write_manifest(out, report.version, parameters, inputs, written)]
 
 

@@ -1,12 +1,9 @@
-"""`wattledger demo`: the generated day through the whole embedded stack, then what the tables say."""
+"""A day played through the whole embedded stack: into it, until it is at rest, and a client on its tables."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 import clickhouse_connect
 import structlog
@@ -21,9 +18,7 @@ from wattledger_schemas import Codec
 
 from wattledger_audit.marks import MarkWatch
 from wattledger_audit.settling import Settling, partitions_of
-from wattledger_audit.stack import Stack, StackSettings
-from wattledger_audit.summary import Summary, build_summary
-from wattledger_audit.topic_amounts import amounts_by_component, fold_topic
+from wattledger_audit.stack import Stack
 from wattledger_audit.trace_items import Emitted, trace_items
 
 log = structlog.get_logger()
@@ -31,17 +26,6 @@ LEAD_US = 3600 * 1_000_000
 FUTURE_LIMIT_S = 7200
 POLICY = VerdictPolicy(target_margin_ppm=200_000, price_step=Decimal("0.05"))
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class DemoRun:
-    """What a run gave besides its summary."""
-
-    summary: Summary
-    seconds: float
-    peak_pss_bytes: int
-    restarts: int
-    broker_line: str
 
 
 def play_into(stack: Stack, emissions: Iterable[Emitted], say: Say, speed: float | None = None) -> Played:
@@ -116,28 +100,6 @@ def wait_fresh(client: Client, within_s: float = 60) -> None:
             return
         time.sleep(0.5)
     log.warning("views_not_fresh", within_s=within_s)
-
-
-def run_demo(settings: StackSettings, emissions: Iterable[Emitted], out: Path, say: Say) -> DemoRun:
-    """Start the stack, play, settle, verify, summarise; writes `summary.json` into `out`."""
-    began_s = time.monotonic()
-    with Stack(settings) as stack:
-        say(stack.broker.line)
-        say("playing the day through write-ahead log, Kafka, Faust and ClickHouse")
-        played = play_into(stack, emissions, say)
-        say(f"  {played.records} records delivered after {time.monotonic() - began_s:.0f} s; settling")
-        settle(stack, say)
-        client = read_client(stack)
-        wait_fresh(client)
-        counts = partitions_of(settings.partitions)
-        topic, reliable = settings.topic_prefix + "tenant-cost", stack.broker.reliable_offsets
-        folded = fold_topic(stack.kafka, topic, counts["tenant-cost"], reliable)
-        summary = build_summary(client, amounts_by_component(folded), POLICY)
-        client.close()
-        run = DemoRun(summary, time.monotonic() - began_s, stack.peak_pss_bytes, stack.restarts, stack.broker.line)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    return run
 
 
 def _clock(at_us: int) -> str:

@@ -101,6 +101,7 @@ def _group(number: int, rows: list[CostRow], book: SpreadBook) -> SpreadGroup:
     weight, whole = book.weight(number, rows), book.weight(number, book.rows[number])
     cost = total(row.cost for row in rows)
     unit = book.unit(number)
+    said = f"{spread.said_at}: " if spread.said_at else ""
     return SpreadGroup(
         component=spread.component,
         start=local_text(spread.start_us, book.zone),
@@ -115,7 +116,7 @@ def _group(number: int, rows: list[CostRow], book: SpreadBook) -> SpreadGroup:
         whole_weight=quantity_text(whole),
         unit=unit,
         share=share_text(weight, whole),
-        formula=f"{_inside(spread, inside, whole)}; × {exact_text(weight)} ÷ {exact_text(whole)} {unit} = "
+        formula=f"{said}{_inside(spread, inside, whole)}; × {exact_text(weight)} ÷ {exact_text(whole)} {unit} = "
         f"{money_text(cost)} {spread.currency}",
         cost=cost,
         rows=len(rows),

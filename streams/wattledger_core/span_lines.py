@@ -5,6 +5,7 @@ Quantities are in parts (1/5040 µs, `sweep.PARTS_PER_US`) so that money of seve
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wattledger_core.ids import digest
@@ -48,11 +49,19 @@ class SpanKey(NamedTuple):
     holder: Holder
 
 
+class NodeSize(NamedTuple):
+    """What a node has, where its price is split over what it has. 0 where there is none, or it is not weighed."""
+
+    gpus: int
+    cpus: int
+    memory_bytes: int
+
+
 class SpanLedger:
     """Sums pieces by window and holder. `edges`: ascending window ends and starts; pieces are clipped to them.
 
     `parts` and `node_parts` (parts ÷ the node's GPUs) are sums by key; Σ parts over all keys and devices is the
-    in-service time inside the edges, exactly.
+    in-service time inside the edges, exactly. `sized` holds what was taken of nodes whose price is split.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:
@@ -61,6 +70,7 @@ class SpanLedger:
         self.edges = edges
         self.parts: dict[SpanKey, int] = {}
         self.node_parts: dict[SpanKey, int] = {}
+        self.sized: dict[NodeSize, NodeParts] = {}
 
     def add(self, place: Place, piece: Piece, holder: Holder) -> int:
         """Take one piece; returns its parts inside the edges. `holder` of an unheld piece says state and tenant."""
@@ -83,6 +93,17 @@ class SpanLedger:
             given, start_us, at = upto, upto_us, at + 1
         return given - first
 
+    def of_size(self, size: NodeSize) -> "NodeParts":
+        """What was taken of nodes of that size: kept apart until `join`."""
+        return self.sized.setdefault(size, NodeParts(SpanLedger(self.edges)))
+
+    def join(self) -> None:
+        """Add what was kept apart by size. A key that took CPUs or memory and no device gets a line all the same."""
+        for _, found in sorted(self.sized.items()):
+            for key in sorted(found.takers()):
+                self.parts[key] = self.parts.get(key, 0) + found.gpus.parts.get(key, 0)
+                self.node_parts[key] = self.node_parts.get(key, 0) + found.gpus.node_parts.get(key, 0)
+
     def lines(self) -> list[Line]:
         """One time line for each key, in order of keys; `device_us` and `span_us` are in parts."""
         return [self.line(key, self.parts[key]) for key in sorted(self.parts)]
@@ -97,3 +118,21 @@ class SpanLedger:
             h.model_tag, h.cluster, h.job, 0, "", h.plan, h.sku, start_us, end_us, parts, parts, None, 0, 0,
             "allocation", "",
         )  # fmt: skip
+
+
+@dataclass(slots=True)
+class NodeParts:
+    """What each key took of the nodes of one size: `gpus` device-time, `cpu` and `memory` CPU- and byte-time, in parts.
+
+    `node_parts` is the time in service of those nodes by window, site and model, from their inventory alone; so
+    Σ of device-time = `node_parts` × GPUs, Σ `cpu` = `node_parts` × CPUs, Σ `memory` = `node_parts` × bytes, exactly.
+    """
+
+    gpus: SpanLedger
+    cpu: dict[SpanKey, int] = field(default_factory=dict)
+    memory: dict[SpanKey, int] = field(default_factory=dict)
+    node_parts: dict[tuple[int, str, str], int] = field(default_factory=dict)
+
+    def takers(self) -> set[SpanKey]:
+        """Who took anything."""
+        return self.gpus.parts.keys() | self.cpu.keys() | self.memory.keys()

@@ -120,8 +120,8 @@ def test_the_same_inputs_give_the_same_bytes_wherever_they_lie(inputs: Path, tmp
     first, second = inputs / "out", other / "out"
     names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
     assert names == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
-    for name in names:
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    for path in names:
+        assert (first / path).read_bytes() == (second / path).read_bytes(), path
 
 
 def test_costs_of_all_rows_sum_to_what_the_fleet_costs(inputs: Path) -> None:

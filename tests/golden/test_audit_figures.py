@@ -96,7 +96,58 @@ def test_a_price_change_splits_the_job_that_crosses_it(tmp_path: Path) -> None:
         (Decimal("6.04"), Decimal("12.080000000000")), (Decimal("4"), Decimal("12.000000000000")),
     ]  # fmt: skip
     amounts = bridge_amounts(audited)
-    assert (amounts["contract_x_measured"], amounts["wrong_rate"], amounts["billed"]) == (
-        Decimal("24.08"), 0, Decimal("24.08"),
-    )  # fmt: skip
+    assert amounts["contract_x_measured"] == amounts["billed"] == Decimal("24.08")
+    assert amounts["wrong_rate"] == 0
     assert sku_row(audited, "a", "H100").margin == "0.00"
+
+
+def test_a_node_that_grows_has_the_devices_of_each_stretch(tmp_path: Path) -> None:
+    """4 GPUs until the 11th, then 8: 4 × 240 + 8 × 504 = 4992 GPU-hours in October."""
+    usage = USAGE_HEADER + "j,0,a,,n1,,H100,4,1,1,2026-10-01T00:00:00Z,2026-10-11T00:00:00Z,COMPLETED,,\n"
+    costs = (
+        HEAD + "fleet:\n  - {node: n1, gpu_model: H100, gpus: 4, to: 2026-10-11}\n"
+        "  - {node: n1, gpu_model: H100, gpus: 8, from: 2026-10-11}\n"
+        "compute:\n  - {gpu_model: H100, per_gpu_hour: 1}\n"
+    )
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, "2026-10")
+    assert audited.report.fleet["installed"] == "4992.000000"
+    assert audited.report.idle[0].cost == "4032.00"
+    assert unexplained(audited) == []
+
+
+def test_a_power_bill_stands_beside_the_tariff_and_what_it_has_more_is_named(tmp_path: Path) -> None:
+    """One GPU at 1 kW for a day is 24 kWh, 2.40 at 0.10; the bill of two days for 100 kWh and 20 has 50 kWh and 10."""
+    usage = USAGE_HEADER + "j,0,a,,n1,,A100,1,1,1,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,COMPLETED,,\n"
+    costs = (
+        HEAD + FLEET + "compute:\n  - {gpu_model: A100, per_gpu_hour: 3}\n"
+        "energy: {site: '', timezone: UTC, pue: 1, default_per_kwh: 0.10}\n"
+        "power:\n  - {gpu_model: A100, busy_w: 1000, idle_w: 100}\n"
+        "meter:\n  - {from: 2026-02-10, to: 2026-02-12, kwh: 100, amount: 20, peak_kw: 2.5}\n"
+    )
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, DAY)
+    ties = {tie.name: tie for tie in audited.report.tie_out}
+    assert (ties["energy"].left, ties["energy"].right) == ("50.00", "24.00")
+    assert (ties["power bill"].left, ties["power bill"].right, ties["power bill"].residual) == ("10.00", "2.40", "7.60")
+    assert "peak 2.5 kW" in ties["power bill"].named
+
+
+def test_a_failed_run_that_the_provider_pays_for_drew_busy_power(tmp_path: Path) -> None:
+    usage = USAGE_HEADER + "j,0,a,,n1,,A100,1,1,1,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,NODE_FAIL,,\n"
+    costs = (
+        HEAD + FLEET + "compute:\n  - {gpu_model: A100, per_gpu_hour: 1}\n"
+        "energy: {site: '', timezone: UTC, pue: 1, default_per_kwh: 1}\n"
+        "power:\n  - {gpu_model: A100, busy_w: 500, idle_w: 100}\n"
+    )
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, DAY)
+    unavailable = next(state for state in audited.report.waterfall if state.step == "unavailable")
+    assert (unavailable.gpu_hours, unavailable.cost) == ("24.000000", "36.00")
+    assert audited.report.tenants == []
+
+
+def test_a_cost_file_that_prices_nothing_yet_claims_no_margin(tmp_path: Path) -> None:
+    billing = BILLING_HEADER + "I,a,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,A100,24,GPU-hours,24,USD\n"
+    usage = USAGE_HEADER + "j,0,a,,n1,,A100,1,1,1,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,COMPLETED,,\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "b.csv": billing, "costs.yaml": HEAD + FLEET}, DAY)
+    assert audited.report.stage == "leakage"
+    assert "margin" not in bridge_amounts(audited)
+    assert tenant_row(audited, "a").verdict == "insufficient data"

@@ -5,12 +5,20 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from wattledger_audit.assessment.cost_book import DEFAULT_BEARERS, ContractRate, CostBook, FxRate, SkuRule
+from wattledger_audit.assessment.cost_book import (
+    DEFAULT_BEARERS,
+    ContractRate,
+    CostBook,
+    FxRate,
+    NodePrice,
+    SkuRule,
+)
 from wattledger_audit.assessment.cost_file import fleet_file_of
 from wattledger_audit.assessment.cost_file_tree import CostFileRefused
 from wattledger_audit.intake.costs_yaml import detect
 from wattledger_audit.intake.record import FleetNode
 from wattledger_audit.intake.source import Source
+from wattledger_core.interval import FOREVER_US
 from wattledger_core.price import Price
 from wattledger_core.price_log import PriceLog
 
@@ -70,6 +78,28 @@ def test_a_purchase_is_a_spread_of_its_month_and_rates_are_prices_of_the_period(
     assert [(p.start_us, p.end_us, str(p.rate)) for p in the(found, "compute")] == [
         (START, change, "1.10"), (change, END, "0.90"),
     ]  # fmt: skip
+
+
+def test_a_price_per_node_is_kept_whole_with_its_weights_and_place(tmp_path: Path) -> None:
+    text = with_lines(
+        "compute:",
+        "  - {gpu_model: H100, per_node_hour: 10.5, weights: {gpu: 8, cpu: 0.5}, from: 2026-09-01, to: 2026-10-10}",
+        "  - {site: fra1, per_node_hour: 9, from: 2026-10-10}",
+        "  - {per_node_hour: 8, to: 2026-09-01}",
+    )
+    found = book(tmp_path, text)
+    change = at("2026-10-10T00:00+02:00")
+    eight, half, none = Decimal(8), Decimal("0.5"), Decimal(0)
+    assert found.node_prices == (
+        NodePrice(Decimal("10.5"), "EUR", at("2026-09-01T00:00+02:00"), change, eight, half, none, "", "H100",
+                  "costs.yaml line 4"),
+        NodePrice(Decimal(9), "EUR", change, FOREVER_US, Decimal(9), Decimal("0.9"), Decimal("0.1"), "fra1", "",
+                  "costs.yaml line 5"),
+    )  # fmt: skip
+    assert found.assumptions == (
+        "The per_node_hour of all nodes at fra1 names no weights: 9 / 0.9 / 0.1 for a GPU, a CPU and a GB are taken, "
+        "as AWS does.",
+    )
 
 
 def test_prices_are_known_from_the_start_carry_their_line_and_enter_a_log(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import xlsxwriter
+from openpyxl import Workbook
+from openpyxl.worksheet.worksheet import Worksheet
 from wattledger_audit.intake import billing_canonical
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BillingLine
@@ -237,7 +239,8 @@ def test_a_month_in_a_merged_cell_left_of_the_invoices_is_carried_over_them(tmp_
     ("label", "amount", "said"),
     [
         ("Total", "6", "repeats"), ("Grand total:", "6", "repeats"), ("acme Total", "6", "repeats"),
-        ("Gesamtergebnis", "6", "repeats"), ("Summe", "6.00", "repeats"), ("", "6", "repeats"),
+        ("Gesamtergebnis", "6", "repeats"), ("Total I1", "6", "repeats"), ("Sub total for acme:", "6", "repeats"),
+        ("acme Total", "7", "own total is 7, its rows sum to 6"), ("Summe", "6.00", "repeats"), ("", "6", "repeats"),
         ("Total", "7", "own total is 7, its rows sum to 6"), ("Total", "", "without an amount"),
     ],
 )  # fmt: skip
@@ -257,10 +260,49 @@ def test_subtotals_are_checked_against_their_group_and_a_total_above_against_all
     found = table(tmp_path, TENANTS, rows)
     assert found.total == 10
     assert sorted(found.rejected) == [
-        (2, "total_row"), (5, "total_row"), (7, "total_row"), (8, "total_row"), (9, "no_tenant"), (10, "total_row"),
+        (2, "total_row"), (5, "total_row"), (7, "total_row"), (8, "total_row"), (9, "tax_row"), (10, "total_row"),
     ]  # fmt: skip
     wrong = [reason for reason in found.reasons if "own total" in reason]
     assert wrong == ["total_row: the file's own total is 8, its rows sum to 7"]
+
+
+@pytest.mark.parametrize(
+    ("label", "amount", "said"),
+    [("Total I1", "3", "repeats"), ("I1 total", "3", "repeats"), ("Total acme", "4", "its rows sum to 3"),
+     ("Total", "10", "repeats")],
+)  # fmt: skip
+def test_a_total_of_one_invoice_is_checked_against_its_rows_alone(
+    tmp_path: Path, label: str, amount: str, said: str
+) -> None:
+    rows = ["I2,globex,2026-10,c,7,EUR", "I1,acme,2026-10,a,1,EUR", "I1,acme,2026-10,b,2,EUR", f",,,{label},{amount},"]
+    found = table(tmp_path, TENANTS, rows)
+    assert (found.total, found.rejected) == (D(10), [(5, "total_row")])
+    assert said in found.reasons[0]
+
+
+def test_a_row_that_ends_before_its_amount_is_called_cut(tmp_path: Path) -> None:
+    found = table(tmp_path, TENANTS, ["I1,acme,2026-10,a,1,EUR", "I2,globex,2026-1"])
+    assert (found.total, found.rejected) == (D(1), [(3, "cut_row")])
+    assert "3 cells where the header has 6" in found.reasons[0]
+
+
+def test_tax_below_a_total_is_called_tax(tmp_path: Path) -> None:
+    rows = ["I1,acme,2026-10,a,100,EUR", ",,,Net total,100,EUR", ",,,VAT 19 %,19,EUR", ",,,Gross total,119,EUR"]
+    found = table(tmp_path, TENANTS, rows)
+    assert (found.total, found.rejected) == (D(100), [(3, "total_row"), (4, "tax_row"), (5, "total_row")])
+    assert [reason for reason in found.reasons if "own total" in reason] == []
+
+
+def test_a_formula_that_was_never_computed_says_how_to_compute_it(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    sheet.append(["invoice", "customer", "month", "sku", "amount", "currency"])
+    sheet.append(["I1", "acme", "2026-10", "a", "=2*3", "EUR"])
+    book.save(tmp_path / "made.xlsx")
+    found = read_file(tmp_path / "made.xlsx", billing_canonical.IMPORTERS)
+    assert (found.lines, found.rejected) == ([], [(2, "no_amount")])
+    assert "open the workbook in a spreadsheet and save it" in found.reasons[0]
 
 
 def test_a_product_or_customer_named_like_a_total_still_counts(tmp_path: Path) -> None:

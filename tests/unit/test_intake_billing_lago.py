@@ -1,6 +1,7 @@
 """Lago invoices: only final ones count, fees are net of tax, periods end as the customer's own zone says."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -136,3 +137,64 @@ def test_a_one_off_fee_without_dates_has_the_day_of_its_invoice(tmp_path: Path) 
 )  # fmt: skip
 def test_a_fee_that_cannot_be_used_is_listed(tmp_path: Path, changed: dict[str, object], code: str) -> None:
     assert read(tmp_path, invoice(fee(**changed))).rejected == [(1, code)]
+
+
+def credit_note(*items: dict[str, object], **changed: object) -> dict[str, object]:
+    return {
+        "lago_id": "cn1", "number": "LAG-1-CN1", "issuing_date": "2026-11-20", "credit_status": "available",
+        "currency": "EUR", "total_amount_cents": 1190, "items": list(items),
+    } | changed  # fmt: skip
+
+
+def credited(cents: int, **changed: object) -> dict[str, object]:
+    parts = {"external_customer_id": "acme"} | changed
+    return {"lago_id": f"cni{cents}", "amount_cents": cents, "amount_currency": "EUR", "fee": fee(**parts)}
+
+
+@pytest.mark.parametrize("wrapped", [lambda note: note, lambda note: {"credit_notes": [note]}, lambda note: [note]])
+def test_a_credit_note_takes_back_revenue_of_its_fees_period(
+    tmp_path: Path, wrapped: Callable[[dict[str, object]], object]
+) -> None:
+    found = read(tmp_path, wrapped(credit_note(credited(1000), credited(200, lago_id="f2"))))
+    assert ([line.amount for line in found.lines], found.rejected) == ([D(-10), D(-2)], [])
+    line = found.lines[0]
+    assert (line.tenant, line.sku, line.category, line.quantity) == ("acme", "gpu_hours/H100", "refund", None)
+    assert (line.start_us, line.end_us, line.delivery, line.delivery_rank) == (*OCTOBER, "LAG-1-CN1", 1)
+
+
+def test_the_coupons_share_of_a_credit_note_was_never_paid(tmp_path: Path) -> None:
+    found = read(tmp_path, credit_note(credited(1000), coupons_adjustment_amount_cents=150))
+    assert [(line.amount, line.category) for line in found.lines] == [(D(-10), "refund"), (D("1.5"), "credit_promo")]
+
+
+def test_a_void_credit_note_counts_only_if_it_has_paid_back(tmp_path: Path) -> None:
+    void = credit_note(credited(1000), credit_status="voided", refund_amount_cents=0)
+    assert (read(tmp_path, void).lines, read(tmp_path, void).money) == ([], {"not_final": D(-10)})
+    assert read(tmp_path, {**void, "refund_amount_cents": 1190}).total == D(-10)
+
+
+def test_a_credited_top_up_is_no_revenue_either(tmp_path: Path) -> None:
+    found = read(tmp_path, credit_note(credited(1000, item={"type": "credit", "name": "wallet"})))
+    assert (found.lines, found.money) == ([], {"prepayment": D(-10)})
+
+
+def test_a_list_of_invoices_without_fees_is_refused_with_its_money(tmp_path: Path) -> None:
+    bare = {key: value for key, value in invoice(fees_amount_cents=123456).items() if key != "fees"}
+    draft = bare | {"status": "draft", "fees_amount_cents": 100}
+    found = read(tmp_path, {"invoices": [bare, draft, invoice(fee())], "meta": {"next_page": None}})
+    assert (found.total, found.rejected) == (D("1234.56"), [(1, "no_fees"), (2, "not_final")])
+    assert found.money == {"no_fees": D("1234.56"), "not_final": D(1)}
+
+
+def test_a_page_that_is_not_the_last_is_said(tmp_path: Path) -> None:
+    pages = [
+        {"invoices": [invoice(fee(lago_id=f"f{n}"))], "meta": {"next_page": n + 1 if n < 2 else None}} for n in (1, 2)
+    ]
+    assert read(tmp_path, "\n".join(map(json.dumps, pages))).rejected == []
+    assert read(tmp_path, pages[0]).rejected == [(1, "page_incomplete")]
+
+
+def test_fees_without_their_invoice_count_and_that_is_said_once(tmp_path: Path) -> None:
+    fees = [fee(external_customer_id="acme"), fee(external_customer_id="acme", lago_id="f2")]
+    found = read(tmp_path, {"fees": fees})
+    assert (found.total, found.rejected) == (D("2469.12"), [(1, "status_not_told")])

@@ -10,6 +10,7 @@ from wattledger_audit.intake.usage_kube_state import detect
 from tests.unit.kube_answers import (
     Labels,
     S,
+    about,
     answer,
     device,
     every,
@@ -54,7 +55,10 @@ def test_what_a_resource_is_depends_on_its_node(
     tmp_path: Path, resource: str, node_labels: Labels, share: Fraction, marks: tuple[str, ...]
 ) -> None:
     node = {"__name__": "kube_node_labels", "node": "n1"} | node_labels
-    (run,) = runs_of(tmp_path, series(request(resource=resource), every(0, 300)), series(node, every(0, 300)))
+    running = about("kube_pod_status_phase", phase="Running")
+    (run,) = runs_of(
+        tmp_path, *(series(labels, every(0, 300)) for labels in (request(resource=resource), node, running))
+    )
     assert Fraction(run.share_num, run.share_den) == share
     assert (run.gpus, run.marks) == (1, marks)
 

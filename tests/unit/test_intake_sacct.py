@@ -8,12 +8,12 @@ from wattledger_audit.intake.record import UsageRun
 from wattledger_audit.intake.slurm_run import held_us
 
 from tests.sacct_reading import S
-from tests.sacct_sample import PENDING, T0, one, read, row
+from tests.sacct_sample import PENDING, T0, USUAL, one, read, row
 
 
 def test_a_row_is_a_run_with_all_its_facts(tmp_path: Path) -> None:
     assert one(tmp_path) == UsageRun(
-        line=2, cluster="alpha", job="123", run_key=f"123|{T0}|{T0 + 60}", attempt=0, tenant="acme", project="proj",
+        line=2, cluster="alpha", job="123", run_key=f"from {T0 + 60}", attempt=0, tenant="acme", project="proj",
         user="ann", model_tag="", plan="", partition="gpu", sku="", nodes=("gpu01",), device="", gpu_model="a100",
         gpus=2, share_num=1, share_den=1, submit_us=T0 * S, eligible_us=T0 * S, start_us=(T0 + 60) * S,
         end_us=(T0 + 3660) * S, suspended_us=0, state="COMPLETED", tokens=None, exclusive=False, cpus=8,
@@ -94,8 +94,26 @@ def test_elapsed_is_checked_to_a_second(tmp_path: Path, elapsed: str, suspended:
     assert one(tmp_path, ElapsedRaw=elapsed, Suspended=suspended).marks == marks
 
 
+@pytest.mark.parametrize(
+    ("elapsed", "held", "marks"),
+    [
+        ("3600", 3600, ()), ("3599", 3600, ()), ("2400", 2400, ("suspended_from_elapsed",)),
+        ("7200", 3600, ("elapsed_disagrees",)), ("0", 3600, ("elapsed_disagrees",)), ("", 3600, ()),
+    ],
+)  # fmt: skip
+def test_without_a_column_suspended_what_elapsed_leaves_out_was_suspended(
+    tmp_path: Path, elapsed: str, held: int, marks: tuple[str, ...]
+) -> None:
+    header = "JobID|State|Start|End|ElapsedRaw|NodeList"
+    run = read(tmp_path, f"7|COMPLETED|{T0}|{T0 + 3600}|{elapsed}|n1", header=header).run()
+    assert (held_us(run), run.marks) == (held * S, marks)
+
+
 def test_a_run_that_ends_before_it_starts_is_a_reject(tmp_path: Path) -> None:
-    assert read(tmp_path, row(End=f"{T0}")).codes == ["end_before_start"]
+    read_back = read(tmp_path, row(Start="2026-10-01T12:00:00", End="2026-10-01T11:00:00"))
+    assert [(column, value, code) for _, column, value, code in read_back.rejected] == [
+        ("End", "2026-10-01T11:00:00", "end_before_start")
+    ]
 
 
 def test_the_repeated_hour_is_settled_by_elapsed_or_rejected(tmp_path: Path) -> None:
@@ -204,10 +222,30 @@ def test_every_run_of_a_requeued_job_counts(tmp_path: Path) -> None:
     assert {run.job for run in runs} == {"123"}
 
 
-def test_a_sluid_is_the_run_and_restarts_the_attempt(tmp_path: Path) -> None:
+def test_restarts_are_the_attempt_and_a_sluid_is_a_run_that_never_got_nodes(tmp_path: Path) -> None:
     header = "JobIDRaw|SLUID|Restarts|State|Start|End"
     run = read(tmp_path, f"67108865|sEKNKTV3WPV500|2|COMPLETED|{T0}|{T0 + 5}", header=header).run()
-    assert (run.job, run.run_key, run.attempt) == ("67108865", "sEKNKTV3WPV500", 2)
+    assert (run.job, run.attempt) == ("67108865", 2)
+    assert read(tmp_path, "7|sEKNKTV3WPV500|0|PENDING|Unknown|Unknown", header=header).run().run_key == "sEKNKTV3WPV500"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "JobIDRaw|JobID|Cluster|Submit|Start|End|State|AllocTRES",
+        "JobID|Cluster|Start|End|State|AllocTRES",
+        "JobID|Cluster|SLUID|Submit|Start|End|State|AllocTRES",
+        "JobIDRaw|Cluster|Start|ElapsedRaw|State|AllocTRES",
+        "AllocTRES|State|ElapsedRaw|Start|Cluster|JobID",
+    ],
+)
+def test_a_run_has_one_key_whatever_columns_an_export_has(tmp_path: Path, header: str) -> None:
+    cells = {**USUAL, "SLUID": "sEKNKTV3WPV500"}
+    found = read(tmp_path, "|".join(cells[name] for name in header.split("|")), header=header).run()
+    usual = one(tmp_path)
+    assert (found.cluster, found.job, found.run_key) == (usual.cluster, usual.job, usual.run_key)
+    again = "|".join({**cells, "Start": f"{T0 + 90}"}[name] for name in header.split("|"))
+    assert read(tmp_path, again, header=header).run().run_key != usual.run_key
 
 
 def test_array_tasks_and_het_components_are_jobs_of_their_own(tmp_path: Path) -> None:
@@ -219,7 +257,6 @@ def test_array_tasks_and_het_components_are_jobs_of_their_own(tmp_path: Path) ->
     ]
     runs = read(tmp_path, *lines).runs
     assert [run.job for run in runs] == ["36_3", "36_1", "93+0", "93+1"]
-    assert len({run.run_key for run in runs}) == 4
 
 
 def test_a_pending_array_record_is_one_waiting_run_per_task(tmp_path: Path) -> None:

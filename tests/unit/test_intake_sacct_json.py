@@ -62,7 +62,7 @@ def read(folder: Path, *jobs: Job, options: ReadOptions = NONE) -> ReadBack:
 
 def test_a_job_object_is_a_run_with_all_its_facts(tmp_path: Path) -> None:
     run = read(tmp_path, job()).run()
-    assert (run.line, run.cluster, run.job, run.run_key, run.attempt) == (1, "alpha", "123", f"123|{T0}|{T0 + 60}", 1)
+    assert (run.line, run.cluster, run.job, run.run_key, run.attempt) == (1, "alpha", "123", f"from {T0 + 60}", 1)
     assert (run.tenant, run.project, run.user, run.partition) == ("acme", "proj", "ann", "gpu")
     assert (run.nodes, run.gpu_model, run.gpus, run.cpus, run.memory_bytes) == (
         ("gpu01", "gpu02"), "a100", 2, 8, 64 << 30

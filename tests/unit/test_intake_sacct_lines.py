@@ -109,16 +109,28 @@ def test_a_newline_inside_a_middle_column_is_joined_by_the_field_count(tmp_path:
     assert read_back.rejected == []
 
 
-def test_a_delimiter_inside_a_middle_column_is_a_reject(tmp_path: Path) -> None:
-    header = "JobID|JobName|State|Start|End"
-    read_back = read(tmp_path, f"7|a|b|COMPLETED|{T0}|{T0}", f"8|a|COMPLETED|{T0}|{T0}", header=header)
-    assert [run.job for run in read_back.runs] == ["8"]
-    assert [(line, code) for line, _, _, code in read_back.rejected] == [(2, "extra_delimiters")]
+@pytest.mark.parametrize("name", ["a|b", "|", "a|b|c|d", "|||x", "one\ntwo|three"])
+@pytest.mark.parametrize("header", ["JobID|JobName|State|Start|End", "JobID|Account|JobName|User|State|Start|End"])
+def test_a_delimiter_inside_the_one_free_text_moves_nothing(tmp_path: Path, header: str, name: str) -> None:
+    cells = {"JobName": name, "Account": "acme", "User": "ann", "State": "FAILED", "Start": f"{T0}", "End": f"{T0 + 5}"}
+    rows = ["|".join({**cells, "JobID": job}[column] for column in header.split("|")) for job in ("7", "8")]
+    read_back = read(tmp_path, *rows, header=header)
+    found = [(run.job, run.state, held_us(run)) for run in read_back.runs]
+    assert (found, read_back.rejected) == ([("7", "FAILED", 5 * S), ("8", "FAILED", 5 * S)], [])
 
 
-def test_extra_delimiters_are_the_last_columns_only_where_the_others_prove_it(tmp_path: Path) -> None:
-    header = "JobID|Start|End|Comment|JobName"
-    read_back = read(tmp_path, f"7|{T0}|{T0}|a|b|c", header=header)
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("JobID|Start|End|Comment|JobName", f"7|{T0}|{T0}|a|b|c"),
+        ("JobID|JobName|Comment|Start|End", f"7|a|b|c|{T0}|{T0}"),
+        ("JobID|JobName|NewColumn|Start|End", f"7|a|b|c|{T0}|{T0}"),
+        ("JobID,JobName,NodeList,AllocTRES,Start,End", f"7,a,n[1,3],cpu=1,gres/gpu=2,{T0},{T0}"),
+        ("JobID|Account|State|Start|End", f"7|a|b|FAILED|{T0}|{T0}"),
+    ],
+)
+def test_extra_delimiters_that_two_columns_could_have_are_a_reject(tmp_path: Path, header: str, line: str) -> None:
+    read_back = read(tmp_path, line, header=header)
     assert (read_back.runs, read_back.codes) == ([], ["extra_delimiters"])
 
 

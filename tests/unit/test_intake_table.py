@@ -8,6 +8,7 @@ from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.source import open_source
 from wattledger_audit.intake.table import Row, Table, head_rows, normal_header, open_table
+from wattledger_audit.intake.text_table import CELL_CHARACTERS
 
 WANTED = {"tenant", "cost"}
 
@@ -113,6 +114,13 @@ def test_quotes_that_no_rule_covers_stay_on_their_line(tmp_path: Path) -> None:
 def test_a_cell_larger_than_the_module_csv_takes_by_itself_is_read(tmp_path: Path) -> None:
     tags = "x" * 300_000
     assert rows_of(tmp_path, f"tenant,cost\n{tags},1\n") == [(2, [tags, "1"])]
+
+
+def test_a_cell_that_no_table_has_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    path.write_text("a,b\n1,2\n3," + "x" * (CELL_CHARACTERS + 1) + "\n")
+    with pytest.raises(InputRefused, match=r"huge\.csv, line 3: a cell has more than 16,777,216 characters.*shorten"):
+        list(open_table(open_source(path), ReadOptions(), lambda cells: cells[0] == "a").rows)
 
 
 def test_rows_stream(tmp_path: Path) -> None:

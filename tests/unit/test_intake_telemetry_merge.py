@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from wattledger_audit.intake.record import DeviceTrace
 from wattledger_audit.intake.refusal import Rejections
-from wattledger_audit.intake.trace_merge import merge_traces
+from wattledger_audit.intake.trace_merge import Homes, file_names, merge_traces
 
 from tests.telemetry_reading import energy_uj, rejected_rows, valid_values
 
@@ -94,3 +94,52 @@ def test_uuids_of_zeros_tell_nothing_apart() -> None:
         ("a.prom", trace([0], [1], node="", device=zeros)), ("b.prom", trace([0], [2], node="", device=zeros))
     )
     assert [t.node for t in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("file", "node"),
+    [
+        ("gpu-07.csv", "gpu-07"),
+        ("smi-gpu-07.csv", "gpu-07"),
+        ("oct/nvidia-smi.GPU-07.2026-10-01.csv.gz", "gpu-07"),
+        ("gpu-07_day2.log", "gpu-07"),
+        ("gpu-071.csv", "gpu-071"),
+        ("smi-gpu-0711.csv", "smi-gpu-0711"),
+        ("dump.gpu-07.example.com.prom", "gpu-07.example.com"),
+        ("gpu-07-to-gpu-071.csv", "gpu-07-to-gpu-071"),
+        ("12.csv", "12"),
+        ("trace-12.csv", "trace-12"),
+        ("telemetry.csv", "telemetry"),
+    ],
+)
+def test_a_file_that_is_called_after_a_machine_is_of_that_machine(file: str, node: str) -> None:
+    assert file_names({"gpu-07", "gpu-071", "gpu-07.example.com", "12"})(file) == node
+    [one], _ = merged((file, trace([0, 1], [1, 1], node="")))
+    assert one.node == file_names(())(file)
+
+
+def test_parts_of_an_index_trace_belong_to_the_machine_that_their_files_name() -> None:
+    parts = [(f"smi-n1-day{day}.csv", trace([day, day + 1], [1, 1], node="", device="0")) for day in (0, 5)]
+    out = io.StringIO()
+    [one] = merge_traces(parts, Rejections(out), Homes({"n1", "n2"}))
+    assert (one.node, len(one.ticks_us)) == ("n1", 4)
+
+
+def test_a_device_whose_machine_another_file_says_stands_there() -> None:
+    homes = Homes({"n1", "n2"}, {"GPU-aaaa": "n2"})
+    out = io.StringIO()
+    nodes = [
+        merge_traces([("smi-n1.csv", trace([0], [1], node=node))], Rejections(out), homes)[0].node
+        for node in ("", "n1")
+    ]
+    assert nodes == ["n2", "n1"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_readings_the_one_of_the_file_that_comes_first_by_name_stays(turned: bool) -> None:
+    parts = [("a.csv", trace([0], [10])), ("b.csv", trace([0], [11], node="n2"))]
+    [one], rejected = merged(*(reversed(parts) if turned else parts))
+    assert (one.node, valid_values(one, "power_mw")) == ("n1", [10])
+    assert [(code, value) for _, _, value, code in rejected] == [
+        ("node_changed", "n2"), ("conflicting_sample", "11 mW"),
+    ]  # fmt: skip

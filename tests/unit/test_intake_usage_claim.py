@@ -99,7 +99,8 @@ def test_a_row_that_can_not_be_is_rejected(tmp_path: Path, cells: dict[str, str]
     [
         ({"node": "n1", "device": "GPU-aa", "gpus": ""}, ("n1",), "GPU-aa", 1, ()),
         ({"node": "n1", "device": "GPU-aa", "gpus": "1"}, ("n1",), "GPU-aa", 1, ()),
-        ({"node": "n1", "gpu": "3"}, ("n1",), "3", 1, ()),
+        ({"node": "n1", "gpu_index": "3"}, ("n1",), "3", 1, ()),
+        ({"node": "n1", "gpu": "GPU-aa"}, ("n1",), "GPU-aa", 1, ()),
         ({"node": "n1", "device": "", "gpus": "8"}, ("n1",), "", 8, ()),
         ({"node": "n[01-02,07]", "gpus": "24"}, ("n01", "n02", "n07"), "", 24, ()),
         ({"node": "a,b", "gpus": "16"}, ("a", "b"), "", 16, ()),

@@ -140,7 +140,7 @@ def test_before_any_cost_it_shows_used_beside_billed() -> None:
     found = lines(small_report(stage="leakage", tenants=tenants, repricing=[]))
     start = next(place for place, line in enumerate(found) if line.startswith("Worst 2 of 2"))
     assert [squeezed(line) for line in found[start : start + 3]] == [
-        "Worst 2 of 2 used GPU-h billed GPU-h billed per GPU-h action",
+        "Worst 2 of 2 billable GPU-h billed GPU-h billed per GPU-h action",
         "a 100.00 90.00 10.00 0.10 raise to 3.13 per GPU-hour",
         "b 100.00 90.00 10.00 unknown bill it",
     ]
@@ -152,7 +152,7 @@ def test_without_billing_there_is_no_bridge_and_unknown_stays_unknown() -> None:
     report = small_report(bridge=[], tenants=tenants, billed_over_installed=None, unbilled=None, waterfall=[])
     found = lines(report)
     assert "No bridge: it needs a usage log and a billing export." in found
-    assert "Capacity: billed ÷ installed unknown" in found
+    assert "Capacity: no machine is known." in found
     assert "insufficient data  unknown" in line_of(report, "insufficient")
 
 

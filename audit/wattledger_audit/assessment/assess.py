@@ -20,16 +20,17 @@ from wattledger_audit.assessment.energy_lines import MeasuredEnergy
 from wattledger_audit.assessment.fleet_book import FleetBook
 from wattledger_audit.assessment.holding import Swept, hold
 from wattledger_audit.assessment.judging import Judged, judge_uses
-from wattledger_audit.assessment.measuring import measure, measured_nodes
+from wattledger_audit.assessment.measuring import NO_BATCHES, NodeBatches, measure, measured_nodes
 from wattledger_audit.assessment.names import ModelNames, TenantNames, model_family
+from wattledger_audit.assessment.node_price import node_words
 from wattledger_audit.assessment.period import Period, default_period
 from wattledger_audit.assessment.rates import RateBook
-from wattledger_audit.assessment.revenue import BillingRules, RevenueBook, book_revenue
+from wattledger_audit.assessment.revenue import BillingRules, RevenueBook, billed_edges, book_revenue
 from wattledger_audit.assessment.run_book import RunBook
 from wattledger_audit.assessment.terms import SkuBook, Terms
 from wattledger_audit.assessment.waiting import Waiting, match_waiting
 from wattledger_audit.gathering import Gathered
-from wattledger_audit.intake.record import FleetNode
+from wattledger_audit.intake.record import BillingLine, FleetNode
 from wattledger_audit.intake.refusal import Rejections
 
 LEAKAGE, FIRST_MARGIN, FULL = "leakage", "first_margin", "full"
@@ -84,48 +85,59 @@ class Assessment:
         return bool(self.gathered.billing)
 
 
-def assess(gathered: Gathered, asked: Asked, rejections: Rejections, fleet_rows: Sequence[FleetNode], say: Say) -> (
-    Assessment
-):  # fmt: skip
-    """Run every step. Raises `InputRefused` and `CostFileRefused`."""
+def assess(
+    gathered: Gathered, asked: Asked, rejections: Rejections, fleet_rows: Sequence[FleetNode], say: Say,
+    costs: CostBook | None = None, batches: NodeBatches = NO_BATCHES,
+) -> Assessment:  # fmt: skip
+    """Run every step. `costs` stand in the place of a cost file, `batches` beside traces. Raises `InputRefused` and
+    `CostFileRefused`."""
+    gathered.runs.order_by([gathered.files[number].name for number in range(len(gathered.files))])
     billing = [line for _, lines in gathered.billing for line in lines]
     period = asked.period or default_period(gathered.runs, billing, asked.zone)
-    stage, book = _book(gathered.costs, asked, period, billing[0].currency if billing else "USD")
+    stage, book = (FULL, costs) if costs else _book(
+        gathered.costs, asked, period, billing[0].currency if billing else "USD"
+    )  # fmt: skip
     assumptions = list(book.assumptions)
     listed = [*gathered.fleet, *fleet_rows, *book.fleet]
     models = ModelNames(
         [
             *(price.gpu_model for price in book.prices), *(spread.gpu_model for spread in book.spreads), *book.power,
-            *(row.gpu_model for row in listed),
+            *(price.gpu_model for price in book.node_prices), *(row.gpu_model for row in listed),
         ]
     )  # fmt: skip
-    names = TenantNames(_aliases(book), tuple(terms.name for terms in book.tenants))
-    fleet = FleetBook(period.start_us, period.end_us)
+    names = TenantNames(_aliases(book), _tenant_spellings(book, billing, gathered))
+    fleet = FleetBook(period.start_us, period.end_us, (who.cluster for who in gathered.runs.whos))
     fleet.add_inventory(row._replace(gpu_model=models.resolve(row.gpu_model)) for row in listed)
     rules = BillingRules(
-        period.start_us, period.end_us, book.currency if gathered.costs else None, book.fx,
+        period.start_us, period.end_us, book.currency if stage == FULL else None, book.fx,
         {rule.sku: rule for rule in book.skus}, _gpus_per_node(fleet),
     )  # fmt: skip
     revenue = book_revenue(gathered.billing, rules, names, rejections)
     if stage != FULL:
         book = _in_currency(book, revenue.currency)
+    elif not (book.prices or book.spreads or book.node_prices):
+        stage = LEAKAGE
+        assumptions.append("The cost file prices nothing yet: fill in compute (and energy) for margins and verdicts.")
     skus = SkuBook(rules.skus)
     for line in revenue.lines:
         if line.gpu and line.category in ("usage", "commitment", "shortfall"):
             skus.add(line.tenant, line.sku, line.line.description, line.line.quantity)
     terms = Terms(book.tenants, names, models, skus, asked.by_job)
-    edges = price_edges(book, period.start_us, period.end_us, terms.contract_edges())
+    edges = price_edges(book, period.start_us, period.end_us, terms.contract_edges() | billed_edges(revenue.lines))
     say("sweeping the fleet")
+    fleet.expect(gathered.runs.node_names())
     found = _strangers("events_of_unknown_node", (span.node for span in fleet.add_states(gathered.states)))
     holders = {reservation.tenant: names.resolve("usage", reservation.tenant) for reservation in gathered.reservations}
     strange = fleet.add_reservations(gathered.reservations, holders)
     found += _strangers("reservation_of_unknown_node", (reservation.reservation_id for reservation in strange))
-    swept = hold(gathered.runs, fleet, SpanLedger(edges), terms, measured_nodes(gathered.traces, fleet))
+    measurable = measured_nodes(gathered.traces, fleet, batches)
+    swept = hold(gathered.runs, fleet, SpanLedger(edges), terms, measurable, book.node_prices)
+    assumptions += node_words(book.node_prices, swept.ledger, swept.unsaid)
     floors = {name: model.idle_mw for name, model in book.power.items()}
-    measured = measure(gathered.traces, fleet, swept, gathered.runs, terms, floors)
+    measured = measure(gathered.traces, fleet, swept, gathered.runs, terms, floors, batches)
     say("pricing")
     costed = cost(swept.ledger, measured, book)
-    billable = bill(swept, gathered.runs, terms)
+    billable = bill(swept, gathered.runs, terms, fleet)
     rates = RateBook(terms)
     rates.observe(revenue.lines)
     bridge = build_bridge(billable, swept, gathered.runs, rates, revenue.lines) if gathered.billing else []
@@ -138,9 +150,16 @@ def assess(gathered: Gathered, asked: Asked, rejections: Rejections, fleet_rows:
     )  # fmt: skip
 
 
+def _tenant_spellings(book: CostBook, billing: Sequence[BillingLine], gathered: Gathered) -> tuple[str, ...]:
+    """Names that tenants go by, the first of those that differ in spelling only counts: the cost file's, then those of
+    invoices, usage and reservations, each in order, so that no order of files matters."""
+    used = {who.tenant for who in gathered.runs.whos} | {found.tenant for found in gathered.reservations}
+    return (*(terms.name for terms in book.tenants), *sorted({line.tenant for line in billing}), *sorted(used))
+
+
 def _strangers(kind: str, names: Iterable[str]) -> list[tuple[str, str, int, str]]:
     """One contradiction for all that name what the fleet does not have."""
-    listed = list(dict.fromkeys(names))
+    listed = sorted(set(names))
     return [(kind, "", len(listed), ", ".join(listed[:3]))] if listed else []
 
 

@@ -11,6 +11,7 @@ from wattledger_core.sweep import PARTS_PER_US
 from wattledger_core.units import US_PER_HOUR
 
 from wattledger_audit.assessment.cost_book import TenantTerms
+from wattledger_audit.assessment.fleet_book import NO_NODE, FleetBook
 from wattledger_audit.assessment.holding import Swept
 from wattledger_audit.assessment.run_book import NONE_US, RunBook
 from wattledger_audit.assessment.terms import Terms
@@ -49,7 +50,7 @@ class Billable:
         return Fraction(self.total(sold), PARTS_PER_HOUR)
 
 
-def bill(swept: Swept, runs: RunBook, terms: Terms) -> Billable:
+def bill(swept: Swept, runs: RunBook, terms: Terms, fleet: FleetBook) -> Billable:
     """Held time, and reserved time whether used or not; then each tenant's increment, minimum and cut-off rule."""
     billable = Billable()
     for key, parts in swept.ledger.parts.items():
@@ -62,14 +63,22 @@ def bill(swept: Swept, runs: RunBook, terms: Terms) -> Billable:
         if rule.increment_us or rule.minimum_us or rule.billed_by == "end"
     }  # fmt: skip
     if special:
-        places = {(k.holder.tenant, k.holder.sku, k.holder.plan): k for k in swept.ledger.parts}
         for number, holder in swept.run_holder.items():
             rule = special.get(holder.tenant)
-            place = places.get((holder.tenant, holder.sku, holder.plan))
-            if rule is not None and place is not None:
-                sold = Sold(holder.tenant, holder.sku, holder.plan, place.site, place.gpu_model)
+            if rule is not None:
+                site, gpu_model = _place(runs, number, fleet)
+                sold = Sold(holder.tenant, holder.sku, holder.plan, site, gpu_model)
                 _adjust(billable, sold, swept, runs, number, rule)
     return billable
+
+
+def _place(runs: RunBook, number: int, fleet: FleetBook) -> tuple[str, str]:
+    """Site and model of a run's first node that is in the fleet, as its time lines have them."""
+    who, shape = runs.whos[runs.who[number]], runs.shapes[runs.shape[number]]
+    texts = shape.nodes or (f"{NO_NODE} {who.gpu_model}".rstrip(),)
+    nodes = [fleet.nodes.get(fleet.name_of(who.cluster, text)) for text in texts]
+    node = next((node for node in nodes if node is not None), None)
+    return ("", "") if node is None else (node.site, node.gpu_model)
 
 
 def _adjust(billable: Billable, sold: Sold, swept: Swept, runs: RunBook, number: int, rule: TenantTerms) -> None:

@@ -65,12 +65,13 @@ def build_bridge(
         sales.setdefault((line.tenant, line.sku), []).append(line)
     covered = {group: merge((line.start_us, line.end_us) for line in lines) for group, lines in sales.items()}
     measured: dict[Group, _Measured] = {}
+    unsold = _unsold_apart(billable)
     for sold, windows in sorted(billable.parts.items()):
-        if sold.plan not in UNSOLD_PLANS or (sold.tenant, sold.sku) in sales:
+        if sold.plan not in UNSOLD_PLANS or ((sold.tenant, sold.sku) in sales and sold not in unsold):
             shares = _outside_shares(covered.get((sold.tenant, sold.sku), []), swept.ledger.edges)
             into = measured.setdefault((sold.tenant, sold.sku), _Measured())
             _measure(into, sold, windows, shares, swept.ledger.edges, rates)
-    open_runs = _uncovered(swept, runs, covered, measured)
+    open_runs = _uncovered(swept, runs, covered, measured, {(s.tenant, s.sku, s.plan) for s in unsold})
     for group in sorted({*measured, *sales}):
         groups[group] = _group(group, measured.get(group), sales.get(group, []))
         groups[group].unbilled_runs = open_runs.get(group, [])
@@ -82,6 +83,12 @@ def build_bridge(
             for step in (CREDIT, BILLED):
                 into_group.amounts[step] = MONEY_CONTEXT.add(into_group.amounts[step], line.amount)
     return [groups[group] for group in sorted(groups)]
+
+
+def _unsold_apart(billable: Billable) -> set[Sold]:
+    """Internal and trial use beside use of the same tenant and SKU that is sold: invoices are not about it."""
+    sold_groups = {(sold.tenant, sold.sku) for sold in billable.parts if sold.plan not in UNSOLD_PLANS}
+    return {s for s in billable.parts if s.plan in UNSOLD_PLANS and (s.tenant, s.sku) in sold_groups}
 
 
 def _outside_shares(covered: Sequence[Interval], edges: Sequence[int]) -> list[Fraction]:
@@ -112,8 +119,9 @@ def _measure(
 
 
 def _uncovered(
-    swept: Swept, runs: RunBook, covered: dict[Group, list[Interval]], measured: dict[Group, _Measured]
-) -> dict[Group, list[int]]:
+    swept: Swept, runs: RunBook, covered: dict[Group, list[Interval]], measured: dict[Group, _Measured],
+    apart: set[tuple[str, str, str]],
+) -> dict[Group, list[int]]:  # fmt: skip
     """Runs that lie outside of every invoice line of their tenant and SKU, wholly or in part, largest first.
 
     Where invoices cover only a part of a window, what lies outside is measured run by run.
@@ -123,7 +131,7 @@ def _uncovered(
     found: dict[Group, list[tuple[Fraction, int]]] = {}
     for number, holder in swept.run_holder.items():
         group = (holder.tenant, holder.sku)
-        if group not in partial or holder.state != "held":
+        if group not in partial or holder.state != "held" or (*group, holder.plan) in apart:
             continue
         a_us, b_us = max(runs.start_us[number], start_us), min(runs.held_until_us(number, end_us), end_us)
         inside = sum(max(min(b, b_us) - max(a, a_us), 0) for a, b in covered.get(group, []))
@@ -131,6 +139,8 @@ def _uncovered(
             away = Fraction(swept.run_parts[number] * (b_us - a_us - inside), (b_us - a_us) * PARTS_PER_HOUR)
             found.setdefault(group, []).append((away, number))
     for group in partial & set(covered):
+        if all(share in (0, 1) for share in _outside_shares(covered[group], swept.ledger.edges)):
+            continue
         _move(measured[group], sum((away for away, _ in found.get(group, [])), Fraction(0)))
     return {group: [n for _, n in sorted(rows, key=lambda row: (-row[0], row[1]))] for group, rows in found.items()}
 

@@ -29,6 +29,7 @@ class Spread:
     `component` is `compute` or `pool:<name>`. `per_device`: the amount is for one device in service over the whole
     interval (a device in service for half of it brings half); otherwise it is the whole pool's amount for the
     interval. `site`, `gpu_model` narrow it (empty: all). `marginal`: paid in cash per use, so in the marginal floor.
+    `said_at` is where the cost file says so.
     """
 
     component: str
@@ -41,6 +42,26 @@ class Spread:
     site: str = ""
     gpu_model: str = ""
     marginal: bool = False
+    said_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePrice:
+    """What one node costs for each hour in service, split over its GPUs, CPUs and memory by what one of each weighs.
+
+    A GB is 2^30 bytes. `said_at` is where the cost file says so. `site`, `gpu_model` narrow it (empty: all).
+    """
+
+    per_node_hour: Decimal
+    currency: str
+    start_us: int
+    end_us: int
+    gpu_weight: Decimal
+    cpu_weight: Decimal
+    memory_gb_weight: Decimal
+    site: str = ""
+    gpu_model: str = ""
+    said_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +151,7 @@ class CostBook:
     timezone: ZoneInfo
     prices: tuple[Price, ...] = ()
     spreads: tuple[Spread, ...] = ()
+    node_prices: tuple[NodePrice, ...] = ()
     fleet: tuple[FleetNode, ...] = ()
     power: Mapping[str, PowerModel] = field(default_factory=dict)
     tenants: tuple[TenantTerms, ...] = ()

@@ -11,7 +11,7 @@ from wattledger_audit.assessment.cost_book import CostBook, MeterReading, PowerM
 from wattledger_audit.assessment.cost_file_tree import read_cost_tree, refusing
 from wattledger_audit.assessment.cost_fleet import fleet_of
 from wattledger_audit.assessment.cost_fx import exchanged, fx_rates
-from wattledger_audit.assessment.cost_rates import prices_of
+from wattledger_audit.assessment.cost_rates import node_prices_of, prices_of
 from wattledger_audit.assessment.cost_reading import CostReading, reading_of
 from wattledger_audit.assessment.cost_spreads import spreads_of
 from wattledger_audit.assessment.cost_tenants import skus_of, tenants_of
@@ -42,6 +42,7 @@ def _book(reading: CostReading) -> CostBook:
         timezone=reading.zone,
         prices=prices_of(reading),
         spreads=spreads_of(reading),
+        node_prices=node_prices_of(reading),
         fleet=fleet_of(reading),
         power=_power(reading),
         tenants=tenants_of(reading),

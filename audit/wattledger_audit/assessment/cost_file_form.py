@@ -23,6 +23,8 @@ from wattledger_audit.assessment.cost_file_word import (
 
 MOST = Decimal(10) ** 15
 """More than any amount: a number beyond it is a slip, and would only be slow to calculate with."""
+DEFAULT_WEIGHTS = {"gpu": Decimal(9), "cpu": Decimal("0.9"), "memory_gb": Decimal("0.1")}
+"""What clouds split an accelerated node by: GPU to CPU and memory 9 to 1, CPU to memory 9 to 1."""
 DEFAULT_IDLE = (WEIGHTED, 800_000)
 
 Money = Annotated[Decimal, Field(ge=0, le=MOST, decimal_places=12)]
@@ -74,18 +76,37 @@ class PurchaseEntry(Part):
         return self
 
 
+class WeightsEntry(Part):
+    """What one GPU, one CPU and one GB (2^30 bytes) of a node weigh beside each other."""
+
+    gpu: Money = Decimal(0)
+    cpu: Money = Decimal(0)
+    memory_gb: Money = Decimal(0)
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> Self:
+        if not (self.gpu or self.cpu or self.memory_gb):
+            raise ValueError("all weights are 0: give at least one of gpu, cpu, memory_gb")
+        return self
+
+
 class ComputeEntry(Dated):
-    """Cost of a device in service: a rate per device-hour, or what was paid for it."""
+    """Cost of a device in service: a rate per device-hour, what was paid for it, or a rate per node-hour to split."""
 
     site: str = ""
     gpu_model: str = ""
     per_gpu_hour: Money | None = None
     purchase: PurchaseEntry | None = None
+    per_node_hour: Money | None = None
+    weights: WeightsEntry | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.per_gpu_hour is None) == (self.purchase is None):
-            raise ValueError("it needs either per_gpu_hour or purchase: give one of them")
+    def _one_of_all(self) -> Self:
+        given = [value for value in (self.per_gpu_hour, self.purchase, self.per_node_hour) if value is not None]
+        if len(given) != 1:
+            raise ValueError("it needs either per_gpu_hour, purchase or per_node_hour: give one of them")
+        if self.weights is not None and self.per_node_hour is None:
+            raise ValueError("weights split a per_node_hour: give that, or leave them out")
         return self
 
 

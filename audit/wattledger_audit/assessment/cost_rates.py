@@ -11,7 +11,14 @@ from wattledger_core.revision import Origin
 from wattledger_streams.tariff_file import Placed, named, numbered_prices, tariff_segments
 from wattledger_streams.tariff_file_text import Place
 
-from wattledger_audit.assessment.cost_file_form import ComputeEntry, EnergyEntry, PoolEntry
+from wattledger_audit.assessment.cost_book import NodePrice
+from wattledger_audit.assessment.cost_file_form import (
+    DEFAULT_WEIGHTS,
+    ComputeEntry,
+    EnergyEntry,
+    PoolEntry,
+    WeightsEntry,
+)
 from wattledger_audit.assessment.cost_fx import OWN, exchanged
 from wattledger_audit.assessment.cost_purchase import money
 from wattledger_audit.assessment.cost_reading import CostReading
@@ -30,6 +37,33 @@ def prices_of(reading: CostReading) -> tuple[Price, ...]:
     for number, pool in enumerate(reading.form.pools):
         placed += _pool_prices(reading, ("pools", number), pool)
     return tuple(stamped(price, KNOWN_US, price.price_id) for price in numbered_prices(reading.tree, placed))
+
+
+def node_prices_of(reading: CostReading) -> tuple[NodePrice, ...]:
+    """Prices per node-hour that touch the period, whole, in the order of the file."""
+    found = []
+    for number, entry in enumerate(reading.form.compute):
+        place: Place = ("compute", number)
+        if entry.per_node_hour is None:
+            continue
+        span = reading.span(place, entry.start, entry.end, reading.site_zone(entry.site))
+        if not reading.touches(span):
+            continue
+        weights = entry.weights
+        if weights is None:
+            weights = WeightsEntry(**DEFAULT_WEIGHTS)
+            whose = f"{entry.gpu_model or 'all nodes'}{f' at {entry.site}' if entry.site else ''}"
+            reading.assume(
+                f"The per_node_hour of {whose} names no weights: "
+                f"{' / '.join(map(str, DEFAULT_WEIGHTS.values()))} for a GPU, a CPU and a GB are taken, as AWS does."
+            )
+        found.append(
+            NodePrice(
+                entry.per_node_hour, reading.form.currency, *span.bounds, weights.gpu, weights.cpu, weights.memory_gb,
+                entry.site, entry.gpu_model, reading.named(place),
+            )
+        )  # fmt: skip
+    return tuple(found)
 
 
 def _price(reading: CostReading, place: Place, kind: str, start_us: int, end_us: int, rate: Decimal) -> Price:

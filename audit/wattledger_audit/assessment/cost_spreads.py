@@ -46,7 +46,7 @@ def _purchase_spreads(reading: CostReading, place: Place, entry: ComputeEntry) -
     for cost in month_costs(purchase, zone, span.bounds, (reading.start_us, reading.end_us)):
         yield Spread(
             "compute", money(cost.amount), reading.form.currency, cost.start_us, cost.end_us, "installed_gpu_h",
-            per_device=True, site=entry.site, gpu_model=entry.gpu_model,
+            per_device=True, site=entry.site, gpu_model=entry.gpu_model, said_at=reading.named(place),
         )  # fmt: skip
 
 
@@ -90,14 +90,16 @@ def _pool_spreads(reading: CostReading, place: Place, entry: PoolEntry) -> Itera
         yield Spread(
             f"pool:{entry.name}", money(amount), reading.form.currency, start_us, end_us, entry.driver,
             site=entry.scope.site, gpu_model=entry.scope.gpu_model, marginal=entry.marginal,
+            said_at=reading.named(place),
         )  # fmt: skip
 
 
 def _refuse_double(reading: CostReading) -> None:
-    """A purchase counts for every GPU in its scope: no other compute cost may be for the same GPUs at one time."""
+    """A purchase or a node's price counts for every GPU in its scope: no other compute cost may be for the same GPUs
+    at one time."""
     entries = [(number, entry, _bounds(reading, number, entry)) for number, entry in enumerate(reading.form.compute)]
     for (first, one, one_span), (second, other, other_span) in combinations(entries, 2):
-        if one.purchase is None and other.purchase is None:
+        if one.per_gpu_hour is not None and other.per_gpu_hour is not None:
             continue
         same = all(not a or not b or a == b for a, b in ((one.site, other.site), (one.gpu_model, other.gpu_model)))
         if same and overlap(*one_span, *other_span) is not None:

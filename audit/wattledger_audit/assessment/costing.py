@@ -18,8 +18,9 @@ from wattledger_core.spread import amount_for, spread_rows
 from wattledger_core.sweep import PARTS_PER_US
 from wattledger_core.units import MONEY_CONTEXT
 
-from wattledger_audit.assessment.cost_book import CostBook, Spread
+from wattledger_audit.assessment.cost_book import CostBook, NodePrice, Spread
 from wattledger_audit.assessment.energy_lines import MeasuredEnergy, energy_lines
+from wattledger_audit.assessment.node_price import node_shares
 from wattledger_audit.intake.refusal import InputRefused
 
 
@@ -37,12 +38,16 @@ class Costed:
 
 
 def price_edges(book: CostBook, start_us: int, end_us: int, more: Iterable[int] = ()) -> list[int]:
-    """Ascending moments between which every price, amount and agreed rate is constant."""
+    """Ascending moments between which every price, amount, agreed rate and meter reading is constant."""
     points = {start_us, end_us, *more}
     for price in book.prices:
         points |= {price.start_us, price.until_us}
     for spread in book.spreads:
         points |= {spread.start_us, spread.end_us}
+    for node_price in book.node_prices:
+        points |= {node_price.start_us, node_price.end_us}
+    for meter in book.meters:
+        points |= {meter.start_us, meter.end_us}
     return sorted(point for point in points if start_us <= point <= end_us)
 
 
@@ -62,21 +67,33 @@ def cost(ledger: SpanLedger, measured: MeasuredEnergy, book: CostBook) -> Costed
     energies = list(energy_lines(ledger, measured, book.power)) if book.has_energy else []
     pricer = Pricer(price_log(book.prices), Policy(), PARTS_PER_US)
     costed = Costed([*times, *energies], [])
-    covered = [spread for spread in book.spreads if spread.component == COMPUTE]
+    covered: list[Spread | NodePrice] = [
+        *(spread for spread in book.spreads if spread.component == COMPUTE),
+        *book.node_prices,
+    ]
     costed.rows = [
         row
         for row in pricer.price(costed.lines)
         if row.component != BILLED and not (row.component == COMPUTE and row.status == UNPRICED and _in(row, covered))
     ]
-    node_parts = {line.line_id: ledger.node_parts[key] for line, key in zip(times, sorted(ledger.parts), strict=True)}
+    keys = sorted(ledger.parts)
+    node_parts = {line.line_id: ledger.node_parts[key] for line, key in zip(times, keys, strict=True)}
     for number, spread in enumerate(book.spreads):
         amount = _inside(spread, times, ledger.edges)
         takers, weights, reason = _weights(spread, times, energies, node_parts, book)
         _book_spread(number, spread, amount, takers, weights, reason, costed)
+    for number, price in enumerate(book.node_prices, start=len(book.spreads)):
+        shares = node_shares(price, ledger)
+        takers = [line for line in times if _in(line, [price])]
+        weights = [
+            shares.weights.get(key, 0) for key, line in zip(keys, times, strict=True) if _in(line, [price])
+        ]  # fmt: skip
+        spread = Spread(COMPUTE, price.per_node_hour, price.currency, price.start_us, price.end_us, "node_h")
+        _book_spread(number, spread, shares.amount, takers, weights, "no node of its scope was in service", costed)
     return costed
 
 
-def _in(row: CostRow | Line, spreads: Sequence[Spread]) -> bool:
+def _in(row: CostRow | Line, spreads: Sequence[Spread | NodePrice]) -> bool:
     return any(
         spread.site in ("", row.site)
         and spread.gpu_model in ("", row.gpu_model)
@@ -98,9 +115,11 @@ def _book_spread(
     number: int, spread: Spread, amount: Decimal, takers: Sequence[Line], weights: Sequence[int], reason: str,
     costed: Costed,
 ) -> None:  # fmt: skip
+    component = spread.component
+    if component == COMPUTE:
+        _book_nothing(number, spread, takers, weights if amount else [0] * len(takers), costed)
     if not amount:
         return
-    component = spread.component
     if any(weights):
         rows = spread_rows(component, amount, spread.currency, spread.marginal, takers, weights)
         costed.rows += [row._replace(row_id=digest(row.row_id, number)) for row in rows]
@@ -108,6 +127,16 @@ def _book_spread(
     else:
         before = costed.unborne.get(component, (Decimal(0), ""))[0]
         costed.unborne[component] = (MONEY_CONTEXT.add(before, amount), reason)
+
+
+def _book_nothing(
+    number: int, spread: Spread, takers: Sequence[Line], weights: Sequence[int], costed: Costed
+) -> None:  # fmt: skip
+    """Device-time that bears none of a compute amount costs 0, and is not without a price."""
+    bare = [line for line, weight in zip(takers, weights, strict=True) if not weight and line.device_us]
+    if bare:
+        rows = spread_rows(spread.component, Decimal(0), spread.currency, spread.marginal, bare, [1] * len(bare))
+        costed.rows += [row._replace(row_id=digest(row.row_id, number)) for row in rows]
 
 
 def _weights(
@@ -127,7 +156,7 @@ def _weights(
         return inside, [line.energy_uj or 0 for line in inside], "no energy of its scope is known"
     if spread.driver == "committed_kw":
         watts = {name: model.busy_mw for name, model in book.power.items()}
-        weights = [line.device_us * watts.get(line.gpu_model, 0) for line in lines]
+        weights = [line.device_us * watts.get(line.gpu_model, watts.get("", 0)) for line in lines]
         if not any(weights):
             weights = [line.device_us for line in lines]
         return lines, weights, "no device of its scope was in service"

@@ -52,7 +52,8 @@ def energy_lines(ledger: SpanLedger, measured: MeasuredEnergy, power: Mapping[st
         if model is None:
             yield _line(ledger, key, NO_TELEMETRY, "none", rest, None, NO_TELEMETRY)
         else:
-            milliwatts = model.busy_mw if key.holder.state == "held" else model.idle_mw
+            # a held line names no node: also where somebody else pays for it, it was busy
+            milliwatts = model.idle_mw if key.node else model.busy_mw
             yield _line(ledger, key, MODELLED, MODELLED, rest, rest * milliwatts // (PARTS_PER_US * 1000), "")
 
 

@@ -1,8 +1,9 @@
 """Uses beside what was billed, judged by the core under every idle policy. Owns how invoices meet uses."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 
 from wattledger_core.sweep import PARTS_PER_US
 from wattledger_core.units import MONEY_CONTEXT
@@ -10,10 +11,10 @@ from wattledger_core.verdict import Key, Verdict, VerdictPolicy, by_sku_and_plan
 from wattledger_core.verdict_figures import figures
 from wattledger_core.verdict_idle import IDLE_POLICIES, IdlePool, Use, split_money
 
-from wattledger_audit.assessment.billable import Billable, Sold
+from wattledger_audit.assessment.billable import UNSOLD_PLANS, Billable, Sold
 from wattledger_audit.assessment.cost_book import CostBook
 from wattledger_audit.assessment.costing import Costed
-from wattledger_audit.assessment.revenue import Revenue
+from wattledger_audit.assessment.revenue import SALES, Revenue
 from wattledger_audit.assessment.terms import ON_DEMAND, Terms
 
 ZERO = Decimal(0)
@@ -28,6 +29,25 @@ class Judged:
     pools: list[IdlePool]
     tenants: dict[str, list[Verdict]]
     skus: dict[str, list[Verdict]]
+    billed: "BilledHours"
+
+
+@dataclass(slots=True)
+class BilledHours:
+    """GPU-hours of invoice lines by the use that they are about. `unsaid`: uses with lines that say no GPU time."""
+
+    hours: dict[Sold, Fraction] = field(default_factory=dict)
+    unsaid: set[Sold] = field(default_factory=set)
+
+    def add(self, line: Revenue, met: Sequence[Sold], weights: Sequence[int]) -> None:
+        """Take one line's quantity, split by weight."""
+        if line.category not in SALES:
+            return
+        if line.gpu_hours is None:
+            self.unsaid |= set(met)
+            return
+        for key, weight in zip(met, weights, strict=True):
+            self.hours[key] = self.hours.get(key, Fraction(0)) + line.gpu_hours * weight / sum(weights)
 
 
 def judge_uses(costed: Costed, billable: Billable, revenue: Sequence[Revenue], terms: Terms, book: CostBook) -> Judged:
@@ -38,10 +58,11 @@ def judge_uses(costed: Costed, billable: Billable, revenue: Sequence[Revenue], t
         use = uses.get(sold)
         billed_us = billable.total(sold) // PARTS_PER_US
         uses[sold] = replace(use, billable_us=billed_us) if use else _empty(sold, billed_us)
-    _put_revenue(uses, revenue, terms)
+    billed = _put_revenue(uses, revenue, terms)
     pools = [replace(pool, idle_us=pool.idle_us // PARTS_PER_US) for pool in found.pools]
     listed = [uses[key] for key in sorted(uses)]
-    return Judged(listed, pools, _all(listed, pools, book, by_tenant), _all(listed, pools, book, by_sku_and_plan))
+    tenants, skus = (_all(listed, pools, book, key) for key in (by_tenant, by_sku_and_plan))
+    return Judged(listed, pools, tenants, skus, billed)
 
 
 def _in_us(use: Use) -> Use:
@@ -52,27 +73,38 @@ def _empty(sold: Sold, billable_us: int = 0) -> Use:
     return Use(sold.tenant, sold.sku, sold.plan, sold.site, sold.gpu_model, 0, billable_us, 0, ZERO, ZERO, ZERO)
 
 
-def _put_revenue(uses: dict[Sold, Use], revenue: Sequence[Revenue], terms: Terms) -> None:
-    """Give every GPU line to the uses that it is about: of its tenant, SKU and plan, by held time.
+def _put_revenue(uses: dict[Sold, Use], revenue: Sequence[Revenue], terms: Terms) -> BilledHours:
+    """Give every GPU line to the uses that it is about: of its tenant, SKU and plan, by billable time.
 
-    A credit that names no SKU is the tenant's as a whole; a line that meets no use is a use of its own.
+    Internal and trial use takes part only where nothing that is sold does. A credit that names no SKU is the tenant's
+    as a whole; a line that meets no use is a use of its own.
     """
-    for line in revenue:
+    billed = BilledHours()
+    for line in sorted(revenue, key=_sales_first):
         if not line.gpu:
             continue
         own = [key for key in sorted(uses) if key.tenant == line.tenant]
         met = [key for key in own if key.sku == line.sku and line.plan in ("", key.plan)]
         met = met or [key for key in own if key.sku == line.sku]
-        if not met and (not line.sku or line.category not in ("usage", "commitment", "shortfall")):
+        if not met and (not line.sku or line.category not in SALES):
             met = own
+        met = [key for key in met if key.plan not in UNSOLD_PLANS] or met
         if not met:
             plan = line.plan or terms.terms_of(line.tenant).plan or ON_DEMAND
             met = [Sold(line.tenant, line.sku, plan, "", "")]
             uses.setdefault(met[0], _empty(met[0]))
-        weights = [uses[key].held_us for key in met]
-        parts = split_money(line.amount, weights if any(weights) else [1] * len(met))
-        for key, part in zip(met, parts, strict=True):
+        weights = [uses[key].billable_us for key in met]
+        weights = weights if any(weights) else [1] * len(met)
+        billed.add(line, met, weights)
+        for key, part in zip(met, split_money(line.amount, weights), strict=True):
             uses[key] = replace(uses[key], billed=MONEY_CONTEXT.add(uses[key].billed, part))
+    return billed
+
+
+def _sales_first(line: Revenue) -> tuple[bool, bool, str]:
+    """Lines that may be a use of their own come first, those that name a plan before others: no order of files or
+    lines matters."""
+    return line.category not in SALES, not line.plan, line.plan
 
 
 def _all(

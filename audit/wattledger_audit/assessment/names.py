@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _FAMILY = re.compile(
-    r"(gb[23]00|gh200|b[23]00|h[12]00|h800|h20|a100|a800|a40|a30|a16|a10g?|a2|l40s?|l20|l4|v100s?|p100|p40|t4|k80"
-    r"|mi\d{2,3}[ax]?|rtx[\s_-]*(?:pro[\s_-]*)?\d{4}|gaudi\s?\d?|\d{4}(?=\s*(?:ti|super)?$))",
+    r"(?:(?<![a-z0-9])|(?<=gpu)|(?<=\dx)|(?<=nvidia)|(?<=tesla)|(?<=[dh]gx))"
+    r"(gb[23]00|gh200|b[23]00|h[12]00|h800|h20|a100|a800|a40|a30|a16|a10g?|a2(?!-?(?:high|mega|ultra))|l40s?|l20|l4"
+    r"|v100s?|p100|p40|t4|k80|mi\d{2,3}[ax]?|rtx[\s_-]*(?:pro[\s_-]*)?\d{4}|gaudi\s?\d?"
+    r"|(?:[1-5]0|16)[5-9]0(?=\s*(?:ti|super)?$))(?!\d)",
 )
-_MEMORY = re.compile(r"(\d{2,3})\s*g(?:i?b)?(?![a-z0-9])")
+_MEMORY = re.compile(r"(?<![a-z0-9])(?<!\dg\.)(\d{2,3})\s*g(?:i?b)?(?![a-z0-9])")
 _FORM = re.compile(r"(?<![a-z])(sxm|pcie|nvl|hgx)")
 
 
@@ -31,6 +33,11 @@ def model_memory(text: str) -> str:
     """The memory size in a model's name in GB, or empty."""
     found = _MEMORY.search(text.casefold().replace("-", " ").replace("_", " "))
     return found.group(1) if found else ""
+
+
+def model_forms(text: str) -> set[str]:
+    """The forms that a model's name says (`sxm`, which an HGX board has, `pcie`, `nvl`)."""
+    return {"sxm" if form == "hgx" else form for form in _FORM.findall(text.casefold())}
 
 
 class ModelNames:
@@ -57,11 +64,11 @@ class ModelNames:
         if not family:
             return text
         kin = [name for name in self.known if model_family(name) == family]
-        memory, form = model_memory(text), _FORM.findall(text.casefold())
+        memory, form = model_memory(text), model_forms(text)
         if memory:
             kin = [name for name in kin if model_memory(name) in ("", memory)]
         if form and len(kin) > 1:
-            kin = [name for name in kin if set(_FORM.findall(name.casefold())) & set(form)] or kin
+            kin = [name for name in kin if model_forms(name) & form] or kin
         if memory and len(kin) > 1:
             kin = [name for name in kin if model_memory(name) == memory] or kin
         return kin[0] if len(kin) == 1 else text
@@ -89,7 +96,7 @@ class TenantNames:
 
     def _find(self, source: str, text: str) -> str:
         if not self._canonical:
-            self._canonical = {squeezed(name): name for name in reversed(self.names)}
+            self._canonical = {squeezed(name): name for name in reversed(self.names) if squeezed(name)}
         for table in (self.aliases.get(source, {}), self.aliases.get("", {})):
             if text in table:
                 return table[text]

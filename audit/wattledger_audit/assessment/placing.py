@@ -98,13 +98,13 @@ def place(claims: Sequence[Claim], names: DeviceNames, gpus: int) -> list[Taking
             while index >= len(devices):
                 devices.append(_Device())
             devices[index].named.append((claim.start_us, claim.end_us))
-            takings.append(_taking(claim, index, 1, claim.device if claim.device.startswith("MIG-") else ""))
+            takings.append(_taking(claim, index, 0, 1, claim.device if claim.device.startswith("MIG-") else ""))
     for device in devices:
         device.named = _running_hull(device.named)
     for claim in ordered:
         if not claim.device:
             chosen = _choose(claim, devices) if claim.devices else [NOBODY]
-            takings += [_taking(claim, index, len(chosen), "") for index in chosen]
+            takings += [_taking(claim, index, place, len(chosen), "") for place, index in enumerate(chosen)]
     return takings
 
 
@@ -118,14 +118,19 @@ def _running_hull(named: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return hull
 
 
-def _taking(claim: Claim, index: int, of: int, instance: str) -> Taking:
-    """The claim's hold of one device; the node's cpus and memory stand on its first device only once."""
-    cpus = None if claim.cpus is None else claim.cpus // of
-    memory_bytes = None if claim.memory_bytes is None else claim.memory_bytes // of
+def _taking(claim: Claim, index: int, place: int, of: int, instance: str) -> Taking:
+    """The claim's hold of its `place`-th device of `of`, with that device's part of cpus and memory."""
+    cpus = None if claim.cpus is None else part_of(claim.cpus, place, of)
+    memory_bytes = None if claim.memory_bytes is None else part_of(claim.memory_bytes, place, of)
     return Taking(
         claim.start_us, claim.end_us, index, claim.holder, claim.share_num, claim.share_den, instance, claim.exclusive,
         cpus, memory_bytes,
     )  # fmt: skip
+
+
+def part_of(whole: int, place: int, of: int) -> int:
+    """The `place`-th of `of` parts that are as even as whole numbers can be, and sum to the whole."""
+    return whole * (place + 1) // of - whole * place // of
 
 
 def _choose(claim: Claim, devices: list[_Device]) -> list[int]:
@@ -162,7 +167,36 @@ def _choose_shared(claim: Claim, devices: list[_Device]) -> list[int]:
 
 
 def peak_devices(claims: Sequence[Claim]) -> int:
-    """The most devices that were held at once: what a node must at least have."""
+    """The most devices that were held at once: what a node must at least have. A share stands on one device only, so
+    three of 4/7 need three."""
+    least = _peak_parts(claims)
+    if all(claim.share_num == claim.share_den for claim in claims):
+        return least
+    most = sum(claim.devices for claim in claims)
+    return next((count for count in range(least, most) if _fit_on(claims, count)), max(most, least))
+
+
+def _fit_on(claims: Sequence[Claim], count: int) -> bool:
+    """Whether the claims stand on so many devices without two on one that is too small for both."""
+    by_device: dict[int, list[Taking]] = {}
+    for taking in place(claims, DeviceNames((), count), count):
+        by_device.setdefault(taking.device, []).append(taking)
+    return all(_peak_share(found) <= 1 for device, found in by_device.items() if device != NOBODY)
+
+
+def _peak_share(takings: Sequence[Taking]) -> Fraction:
+    changes: list[tuple[int, Fraction]] = []
+    for taking in takings:
+        share = Fraction(taking.share_num, taking.share_den)
+        changes += [(taking.start_us, share), (taking.end_us, -share)]
+    held = peak = Fraction(0)
+    for _, share in sorted(changes):
+        held += share
+        peak = max(peak, held)
+    return peak
+
+
+def _peak_parts(claims: Sequence[Claim]) -> int:
     changes: list[tuple[int, int]] = []
     named: set[str] = set()
     for claim in claims:

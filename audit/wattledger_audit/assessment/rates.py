@@ -18,6 +18,10 @@ MODEL_RATE = "the rate at which the model was billed most"
 NO_RATE = "no rate is known"
 
 
+_Billed = dict[int, tuple[Fraction, Fraction]]
+"""Hours and amount by the rate that they come to, in millionths."""
+
+
 class Rate(NamedTuple):
     """A rate per GPU-hour and where it is from; None with NO_RATE."""
 
@@ -36,21 +40,21 @@ class RateBook:
 
     def observe(self, lines: Iterable[Revenue]) -> None:
         """Take what was billed."""
-        own: dict[tuple[str, str], dict[Fraction, Fraction]] = {}
-        sku: dict[str, dict[Fraction, Fraction]] = {}
-        model: dict[str, dict[Fraction, Fraction]] = {}
+        own: dict[tuple[str, str], _Billed] = {}
+        sku: dict[str, _Billed] = {}
+        model: dict[str, _Billed] = {}
         for line in gpu_sales(lines):
             if line.gpu_hours is None or line.gpu_hours <= 0 or line.amount <= 0:
                 continue
-            # rounded to 1e-6: a cent's rounding of an amount is no rate of its own
-            rate = Fraction(round(Fraction(line.amount) / line.gpu_hours * 1_000_000), 1_000_000)
+            # alike to 1e-6: a cent's rounding of an amount is no rate of its own
+            alike = round(Fraction(line.amount) / line.gpu_hours * 1_000_000)
             family = model_family(f"{line.sku} {line.line.description}")
-            places: list[dict[Fraction, Fraction]] = [own.setdefault((line.tenant, line.sku), {}),
-                                                      sku.setdefault(line.sku, {})]  # fmt: skip
+            places: list[_Billed] = [own.setdefault((line.tenant, line.sku), {}), sku.setdefault(line.sku, {})]
             if family:
                 places.append(model.setdefault(family, {}))
             for place in places:
-                place[rate] = place.get(rate, Fraction(0)) + line.gpu_hours
+                hours, amount = place.get(alike, (Fraction(0), Fraction(0)))
+                place[alike] = (hours + line.gpu_hours, amount + Fraction(line.amount))
         self._own = {key: _mode(found) for key, found in own.items()}
         self._sku = {key: _mode(found) for key, found in sku.items()}
         self._model = {key: _mode(found) for key, found in model.items()}
@@ -75,5 +79,7 @@ class RateBook:
         return None if agreed is None else agreed.per_gpu_hour
 
 
-def _mode(found: dict[Fraction, Fraction]) -> Fraction:
-    return max(sorted(found), key=lambda rate: found[rate])
+def _mode(found: _Billed) -> Fraction:
+    """The rate of most hours: what was billed at it ÷ its hours, so that one rate explains its lines exactly."""
+    hours, amount = found[max(sorted(found), key=lambda alike: found[alike][0])]
+    return amount / hours

@@ -7,11 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from wattledger_core.units import MONEY_CONTEXT, US_PER_HOUR, round_money
+from wattledger_core.units import MONEY_CONTEXT, QUARTER_US, US_PER_HOUR, round_money
 
 from wattledger_audit.assessment.cost_book import FxRate, SkuRule
 from wattledger_audit.assessment.names import TenantNames, model_family, squeezed
-from wattledger_audit.assessment.terms import mig_profile, plan_of_text
+from wattledger_audit.assessment.terms import mig_profile, plan_of_text, slices_of
 from wattledger_audit.intake.record import BillingLine
 from wattledger_audit.intake.refusal import InputRefused, Rejections
 
@@ -22,10 +22,20 @@ _HOURS = {
     "instancehours": 1, "instancehour": 1, "suhours": 1, "suhour": 1, "stunden": 1, "gpustunden": 1, "std": 1,
     "sliceh": 1, "slicehour": 1, "slicehours": 1, "day": 24, "days": 24, "gpuday": 24, "gpudays": 24, "tage": 24,
 }  # fmt: skip
-_FRACTIONS = {"s": 3600, "sec": 3600, "seconds": 3600, "gpuseconds": 3600, "min": 60, "minutes": 60, "gpuminutes": 60,
-              "gpus": 3600, "gpusec": 3600, "gpumin": 60}  # fmt: skip
-_NODE_HOURS = ("nodeh", "nodehour", "nodehours", "serverhours", "hosthours")
-_MONTHS = ("month", "months", "gpumonth", "gpumonths", "monat", "monate", "mo")
+_FRACTIONS = {
+    "s": 3600, "sec": 3600, "second": 3600, "seconds": 3600, "gpusecond": 3600, "gpuseconds": 3600, "gpusec": 3600,
+    "min": 60, "mins": 60, "minute": 60, "minutes": 60, "gpuminute": 60, "gpuminutes": 60, "gpumin": 60,
+}  # fmt: skip
+_INSTANCE_HOURS = ("instancehour", "instancehours")
+_SEVERAL = re.compile(r"(?<![\w.])(\d{1,3})\s*x\s*(?=(?:nvidia|amd|gpu|[abhlmvt]\d|gb\d|gh\d|rtx))", re.IGNORECASE)
+"""`8xH100`: one hour of it is eight GPU-hours."""
+_NODE_HOURS = (
+    "nodeh", "nodehr", "nodehrs", "nodehour", "nodehours", "serverhour", "serverhours", "hosthour", "hosthours",
+)  # fmt: skip
+_MONTHS = ("month", "months", "gpumonth", "gpumonths", "monat", "monate", "mo", "gpus")
+"""Units of which one is one GPU over the whole service period; a plain `GPUs` is a count of them."""
+_GPU_SECONDS = re.compile(r"gpu[\s._/*-]+s", re.IGNORECASE)
+_MOST_EDGES = 130
 _IN_PARTS = ("focus/", "cur/", "azure/", "gcp/", "oci/")
 """Deliveries of clouds, whose months come in several files."""
 _MULTIPLE = re.compile(r"^\s*([\d,]+)\s+(.+)$")
@@ -230,33 +240,48 @@ def _is_gpu(line: BillingLine, rule: SkuRule | None, text: str) -> bool | None:
 
 def _gpu_hours(line: BillingLine, rule: SkuRule | None, rules: BillingRules, text: str) -> Fraction | None:
     """The quantity in GPU-hours, None where the unit cannot be compared with GPU time."""
-    if line.quantity is None:
+    if line.quantity is None or (not line.unit and (line.quantity == 1 or line.category != "usage")):
+        # one of something that is not said, or so many of what was committed to: no hours
         return None
     unit, multiple = line.unit, Fraction(1)
     found = _MULTIPLE.match(unit)
     if found:
         unit, multiple = found.group(2), Fraction(int(found.group(1).replace(",", "")))
-    word = squeezed(unit)
-    hours: Fraction | None
-    if word in _HOURS or not word:
-        hours = Fraction(_HOURS.get(word, 1))
-    elif word in _FRACTIONS:
-        hours = Fraction(1, _FRACTIONS[word])
-    elif word in _NODE_HOURS:
-        per_node = rules.gpus_per_node.get(model_family(text)) if rule is None else rule.gpus_per_unit
-        hours = None if per_node is None else Fraction(per_node)
-    elif word in _MONTHS:
-        hours = Fraction(line.end_us - line.start_us, US_PER_HOUR)
-    else:
-        hours = None
-    if hours is None:
+    word = "gpusec" if _GPU_SECONDS.fullmatch(unit.strip()) else squeezed(unit)
+    several = _SEVERAL.search(text)
+    hours = _unit_hours(word, line, rule, rules, text)
+    if hours is None or (word in _INSTANCE_HOURS and rule is None and several is None):
         return None
     if rule is not None and word not in _NODE_HOURS:
         hours *= rule.gpus_per_unit
+    elif several is not None and word not in _NODE_HOURS and not word.startswith("gpu"):
+        hours *= int(several.group(1))
     profile = mig_profile(text)
-    if profile and word not in ("gpuh", "gpuhours", "gpuhour"):
-        hours *= Fraction(int(profile[0]), 4 if model_family(text) == "a30" else 7)
+    if profile and not word.startswith("gpu"):
+        hours *= Fraction(int(profile[0]), slices_of(text))
     return Fraction(line.quantity) * multiple * hours
+
+
+def _unit_hours(
+    word: str, line: BillingLine, rule: SkuRule | None, rules: BillingRules, text: str
+) -> Fraction | None:  # fmt: skip
+    """Hours of one unit, of one GPU or of all of a node's."""
+    if word in _HOURS or not word:
+        return Fraction(_HOURS.get(word, 1))
+    if word in _FRACTIONS:
+        return Fraction(1, _FRACTIONS[word])
+    if word in _NODE_HOURS:
+        per_node = rules.gpus_per_node.get(model_family(text)) if rule is None else rule.gpus_per_unit
+        return None if per_node is None else Fraction(per_node)
+    return Fraction(line.end_us - line.start_us, US_PER_HOUR) if word in _MONTHS else None
+
+
+def billed_edges(lines: Iterable[Revenue]) -> set[int]:
+    """Where lines that sell GPU time start and end, on the quarter-hour grid: between them all is billed or nothing.
+
+    None where there are too many to tell time by (a bill of single hours)."""
+    found = {at_us for line in gpu_sales(lines) for at_us in (line.start_us, line.end_us) if at_us % QUARTER_US == 0}
+    return found if len(found) <= _MOST_EDGES else set()
 
 
 def gpu_sales(lines: Iterable[Revenue]) -> list[Revenue]:

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wattledger_audit.intake.record import UsageRun
@@ -38,6 +38,11 @@ class Shape(NamedTuple):
     share_den: int
     cpus: int | None
     memory_bytes: int | None
+
+
+_COLUMNS = (
+    "who", "shape", "file", "line", "start_us", "end_us", "suspended_us", "submit_us", "eligible_us", "limit_us",
+)  # fmt: skip
 
 
 class RunBook:
@@ -105,6 +110,24 @@ class RunBook:
             self.tokens[number] = run.tokens
         return number
 
+    def node_names(self) -> Iterator[tuple[str, str]]:
+        """Every node that a run names, with its cluster."""
+        for who, shape in set(zip(self.who, self.shape, strict=True)):
+            for text in self.shapes[shape].nodes:
+                yield self.whos[who].cluster, text
+
+    def order_by(self, files: Sequence[str]) -> None:
+        """Number the runs by their files' names, so that no order in which files are given matters. Call it once all
+        is read."""
+        if len(set(self.file)) < 2:
+            return
+        order = sorted(range(len(self.jobs)), key=lambda number: (files[self.file[number]], number))
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, (column[number] for number in order)))
+        self.jobs = [self.jobs[number] for number in order]
+        self.tokens = {new: self.tokens[old] for new, old in enumerate(order) if old in self.tokens}
+
     def _meets(self, number: int, run: UsageRun) -> bool:
         """Whether a run overlaps or touches what is known of it."""
         start_us, end_us = self.start_us[number], self.end_us[number]
@@ -123,6 +146,9 @@ class RunBook:
             self.suspended_us[number] = run.suspended_us
             who = self.whos[self.who[number]]
             self.who[number] = self._who_number(who._replace(state=run.state, waits_for=run.waits_for))
+            shape = self.shapes[self.shape[number]]
+            if not observed and run.nodes and not shape.nodes:
+                self.shape[number] = self._shape_number(shape._replace(nodes=run.nodes))
         if run.tokens is not None:
             self.tokens.setdefault(number, run.tokens)
 

@@ -4,12 +4,20 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 from wattledger_core.line import UNATTRIBUTED, UNAVAILABLE
 from wattledger_core.span_lines import Holder
 
 from wattledger_audit.assessment.cost_book import DEFAULT_BEARERS, PROVIDER, ContractRate, SkuRule, TenantTerms
-from wattledger_audit.assessment.names import ModelNames, TenantNames, model_family, model_memory, squeezed
+from wattledger_audit.assessment.names import (
+    ModelNames,
+    TenantNames,
+    model_family,
+    model_forms,
+    model_memory,
+    squeezed,
+)
 from wattledger_audit.assessment.run_book import RunBook, Who
 
 ON_DEMAND = "on_demand"
@@ -28,6 +36,18 @@ def mig_profile(text: str) -> str:
     """The MIG profile that a SKU's words name, by its compute slices (`1g`), or empty."""
     found = _PROFILE.search(text.casefold())
     return f"{found.group(1) or found.group(2)}g" if found else ""
+
+
+def slices_of(text: str) -> int:
+    """What MIG divides a device by that a text names: 4 for A30, else 7."""
+    return 4 if model_family(text) == "a30" else 7
+
+
+@lru_cache(maxsize=4096)
+def _profile_of_share(share_num: int, share_den: int, gpu_model: str) -> str:
+    """The MIG profile that is that share of a device (half of an A30 is `2g`); empty for a share that is none."""
+    slices, rest = divmod(share_num * slices_of(gpu_model), share_den)
+    return "" if rest else f"{slices}g"
 
 
 def plan_of_text(text: str) -> str:
@@ -95,13 +115,12 @@ class SkuBook:
         if rule is not None and (rule.gpu_model or not rule.gpu):
             return rule.gpu and squeezed(rule.gpu_model) == squeezed(gpu_model)
         text = self._text(sku)
-        if squeezed(gpu_model) and squeezed(gpu_model) in squeezed(text):
-            return True
-        family = model_family(gpu_model)
-        if not family or model_family(text) != family:
-            return False
+        family, named = model_family(gpu_model), model_family(text)
+        if not family or not named:
+            return bool(squeezed(gpu_model)) and squeezed(gpu_model) in squeezed(text)
         sizes = {model_memory(text), model_memory(gpu_model)} - {""}
-        return len(sizes) < 2
+        said, forms = model_forms(text), model_forms(gpu_model)
+        return family == named and len(sizes) < 2 and (not said or not forms or bool(said & forms))
 
 
 class Terms:
@@ -135,7 +154,10 @@ class Terms:
     def holder(self, runs: RunBook, number: int, gpu_model: str) -> Holder:
         """Who a run is charged to on a node of that model."""
         shape = runs.shapes[runs.shape[number]]
-        profile = "" if shape.share_num == shape.share_den or shape.share_den not in (4, 7) else f"{shape.share_num}g"
+        profile = ""
+        if shape.share_num < shape.share_den:
+            model = gpu_model or runs.whos[runs.who[number]].gpu_model
+            profile = _profile_of_share(shape.share_num, shape.share_den, model)
         key = (runs.who[number], gpu_model, profile)
         found = self._memo.get(key)
         if found is None:
@@ -151,6 +173,10 @@ class Terms:
             reason = f"{FAILED_RUN}:{who.state.lower()}"
             return Holder(UNAVAILABLE, tenant, who.model_tag, who.cluster, plan, sku, "unavailable", reason)
         return Holder(tenant, who.project, who.model_tag, who.cluster, plan, sku)
+
+    def model(self, text: str) -> str:
+        """A GPU model by the name of the cost file and the fleet."""
+        return self.models.resolve(text)
 
     def reserved(self, tenant: str, gpu_model: str, reservation_id: str) -> Holder:
         """Who an unused reservation is charged to: its holder, on the reserved plan."""

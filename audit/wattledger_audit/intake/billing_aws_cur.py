@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from wattledger_audit.intake.billing_category import category_of
 from wattledger_audit.intake.billing_cloud import (
-    TENANT_TAGS,
     Columns,
     Finals,
     Money,
@@ -21,6 +20,7 @@ from wattledger_audit.intake.billing_cloud import (
 )
 from wattledger_audit.intake.billing_fixed import refuse_shortened_id
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_tags import TENANT_TAGS, tenant_tag
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, BillingLine, Record
@@ -57,6 +57,7 @@ class _Layout:
         self.plan = cell("pricing_term")
         self.quantity, self.unit = cell("line_item_usage_amount"), cell("pricing_unit")
         self.tag = columns.tag(*(f"user_{tag}" for tag in TENANT_TAGS), *TENANT_TAGS)
+        self.tags = cell("resource_tags", "cost_category")
         self.finals = Finals()
 
     def survey(self, source: Source, rows: Iterator[Row]) -> None:
@@ -75,7 +76,7 @@ class _Layout:
         cells = row.cells
         columns = ("lineItem/UsageStartDate", "lineItem/UsageEndDate")
         start_us, end_us = read_period(self.start(cells), self.end(cells), columns)
-        tenant = self.tag(cells) or self.account(cells) or self.payer(cells)
+        tenant = self.tag(cells) or tenant_tag(self.tags(cells)) or self.account(cells) or self.payer(cells)
         if not tenant:
             raise RowRefused("lineItem/UsageAccountId", "", "no_tenant: no account is named")
         kind, sku, description = self.kind(cells), self.sku(cells), self.description(cells)

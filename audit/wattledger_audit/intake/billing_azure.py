@@ -12,7 +12,6 @@ from wattledger_core.units import US_PER_S
 
 from wattledger_audit.intake.billing_category import category_of
 from wattledger_audit.intake.billing_cloud import (
-    TENANT_TAGS,
     Columns,
     CurrencyRefused,
     Money,
@@ -20,10 +19,10 @@ from wattledger_audit.intake.billing_cloud import (
     has_columns,
     open_columns,
     read_rows,
-    tenant_tag,
 )
 from wattledger_audit.intake.billing_fixed import day_text, refuse_shortened_id
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_tags import TENANT_TAGS, tenant_tag
 from wattledger_audit.intake.currency import currency_code
 from wattledger_audit.intake.date_form import DateForm, DateProof, UnclearDate
 from wattledger_audit.intake.importer import Detection, Importer

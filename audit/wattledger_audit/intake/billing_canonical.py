@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from wattledger_audit.intake.billing_carry import Carry
+from wattledger_audit.intake.billing_category import says_credit
 from wattledger_audit.intake.billing_columns import CANONICAL, find_billing_columns, is_billing_header
 from wattledger_audit.intake.billing_gpu import gpu_of
 from wattledger_audit.intake.billing_period import PeriodCells
@@ -28,7 +29,7 @@ from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, BillingLine, Record
 from wattledger_audit.intake.refusal import InputRefused, Rejections
 from wattledger_audit.intake.row_refused import RowRefused
-from wattledger_audit.intake.source import Source
+from wattledger_audit.intake.source import TEXT, XLSX, Source
 from wattledger_audit.intake.table import head_rows, normal_header
 
 _NOT_FINAL = frozenset({
@@ -70,7 +71,7 @@ class _Lines:
             filled = self.carry.fill(row.texts)
             if amount is None:
                 value = " | ".join(cell for cell in row.cells if cell)
-                raise RowRefused(row.amount_column, value, "no_amount: the row has no amount: nothing was billed by it")
+                raise RowRefused(row.amount_column, value, self.no_amount(row))
             currency = row.currency(filled["currency"])
             is_tax = row.category(amount) == "tax" or row.is_tax(amount)
             self.totals.add(amount, currency, (filled["tenant"], filled["invoice_id"]), is_tax)
@@ -84,6 +85,18 @@ class _Lines:
 
     def reject(self, row: SheetRow, refused: RowRefused, amount: Decimal | None, currency: str) -> None:
         self.rejections.add(self.source.name, row.line, refused.column, refused.value, refused.reason, amount, currency)
+
+    def no_amount(self, row: SheetRow) -> str:
+        """Why a row has no amount: it is cut, a formula was never computed, or nothing was billed."""
+        if self.source.kind == TEXT and row.is_cut():
+            return (
+                f"cut_row: {len(row.cells)} cells where the header has {self.sheet.columns.width}, none of them the "
+                "amount: was the export cut?"
+            )
+        said = "no_amount: the row has no amount: nothing was billed by it"
+        if self.source.kind != XLSX:
+            return said
+        return f"{said} (a formula never computed is empty too: open the workbook in a spreadsheet and save it)"
 
     def total_label(self, row: SheetRow, amount: Decimal | None, currency: str) -> str | None:
         """The word by which the row says that it is a total; empty where only its sum says so; None: it is no total."""
@@ -125,10 +138,14 @@ class _Lines:
         """Raises RowRefused, and InputRefused where nothing at all names the currency."""
         texts, category = row.texts, row.category(amount)
         tenant = self.sheet.names.of(filled["tenant"], filled["tenant_id"])
+        if (not tenant or not row.names_what_for()) and row.is_tax(amount):
+            reason = "tax_row: it is tax on the rows above; revenue is counted net of it"
+            raise row.refused("tenant", reason, str(amount))
         if not tenant or not row.names_what_for():
             reason = "no_tenant: nothing says who this amount is for, or it is a total: fill the cell or take it out"
             raise row.refused("tenant", reason, str(amount))
         self.check_currency(row, amount, currency)
+        self.check_sign(row, amount)
         status = normal_header(texts["status"])
         if status in _NOT_FINAL:
             raise row.refused("status", "not_final: an invoice of this status is no revenue")
@@ -177,6 +194,15 @@ class _Lines:
             "--currency, such as --currency EUR"
         )
 
+    def check_sign(self, row: SheetRow, amount: Decimal) -> None:
+        """A credit adds to nothing: one above 0 is only meant where others of the file are below."""
+        texts = row.texts
+        if amount <= 0 or self.sheet.signed_credits:
+            return
+        if says_credit(texts["sku"], texts["description"], named=texts["category"]):
+            reason = f"credit_sign: a credit is below 0: write -{amount:f}, or another type if it is none"
+            raise RowRefused(row.amount_column, f"{amount:f}", reason)
+
     def check_duplicate(self, row: SheetRow, content: tuple[object, ...]) -> None:
         """The same line twice is only proven by an id of its own: two equal charges can both be meant."""
         if not row.texts["line_id"]:
@@ -215,8 +241,11 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
             rejections.add(source.name, row.line, "", row.cells[0], "repeated_header: the header once more")
             continue
         if len(row.cells) > columns.width and any(row.cells[columns.width :]):
-            extra = " | ".join(row.cells[columns.width :])
-            rejections.add(source.name, row.line, "", extra, "too_many_cells: more cells than the header: quote them")
+            reason = (
+                f"too_many_cells: {len(row.cells)} cells where the header has {columns.width}: put quotes round a cell "
+                "that has a delimiter in it"
+            )
+            rejections.add(source.name, row.line, "", " | ".join(row.cells), reason)
             continue
         made = lines.line(SheetRow(row, sheet, options.currency), after_blank)
         if made is not None:

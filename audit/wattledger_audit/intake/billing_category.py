@@ -47,6 +47,10 @@ _CREDIT = any_word(
     "credits?", r"gutschrift\w*", "voucher", "coupons?", r"promo\w*", "discounts?", r"rabatt\w*", "goodwill", "kulanz",
     "free tier",
 )  # fmt: skip
+_GIVEN_BACK = any_word(r"gutschrift\w*", r"credit[ -]?notes?", r"refund\w*", r"(?:r[uü]ck)?erstattung\w*")
+_TAKEN_BACK = any_word(
+    r"storno\w*", r"stornierung\w*", "reversal", "reversed", "cancell?ed", "cancellation", r"expir\w+", "clawback"
+)
 _SHORTFALL = any_word("shortfall", "true[ -]?up", "minimum", r"mindest\w+")
 _COMMITMENT = any_word(
     "commitment", "committed spend", "prepa(?:id|yment)", "upfront", "retainer", "reservation fee", "base fee",
@@ -65,6 +69,16 @@ def category_of(amount: Decimal, *texts: str, named: str = "") -> str:
     A negative line without such words is an adjustment.
     """
     return _category((amount > 0) - (amount < 0), texts, named)
+
+
+def says_credit(*texts: str, named: str = "") -> bool:
+    """Whether a line is a credit note or a refund by its own category, or by words that mean nothing else; one that
+    takes such a credit back is none."""
+    text = plain_words(named, *texts)
+    if _TAKEN_BACK.search(text):
+        return False
+    own = _BY_NAME.get(re.sub(r"[^a-z]+", "_", named.casefold()).strip("_")) if named else None
+    return own in ("credit_promo", "credit_sla", "refund") or bool(_GIVEN_BACK.search(text))
 
 
 @lru_cache(maxsize=65_536)

@@ -1,6 +1,5 @@
 """What the exports of clouds share: columns by name whatever their spelling, refused rows with their money, tenants."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -17,10 +16,8 @@ from wattledger_audit.intake.source import Source
 from wattledger_audit.intake.table import Row, Table, head_rows, open_table
 
 Cell = Callable[[Sequence[str]], str]
-TENANT_TAGS = ("tenant", "tenant_id", "customer", "customer_id", "client")
 _WORD_EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _GAPS = re.compile(r"[^a-z0-9]+")
-_TAG_HINT = re.compile("tenant|customer|client", re.IGNORECASE)
 
 
 class Money(NamedTuple):
@@ -80,18 +77,24 @@ class Columns:
 
 
 class TenantNames:
-    """Readable tenant names that stay apart: one name on several ids becomes `name (id)`."""
+    """Readable tenant names that stay apart: one name on several ids becomes `name (id)`. An id that stands without
+    its name has the one that it has elsewhere in the file."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[str]] = {}
+        self._names: dict[str, set[str]] = {}
 
     def see(self, name: str, identity: str) -> None:
         if name and identity:
             self._ids.setdefault(name, set()).add(identity)
+            self._names.setdefault(identity, set()).add(name)
 
     def of(self, name: str, identity: str) -> str:
         if not name:
-            return identity
+            known = self._names.get(identity, ())
+            if len(known) != 1:
+                return identity
+            (name,) = known
         return f"{name} ({identity})" if identity and len(self._ids.get(name, ())) > 1 else name
 
 
@@ -185,19 +188,3 @@ def read_period(start_text: str, end_text: str, columns: tuple[str, str]) -> tup
     if end_us is None:
         raise RowRefused(columns[1], end_text, f"bad_period: it ends before it starts ({start_text})")
     return times[0], end_us
-
-
-def tenant_tag(text: str) -> str:
-    """The tenant that a tags cell names, as a JSON object, as one without braces, or as a list of key and value."""
-    if not _TAG_HINT.search(text):
-        return ""
-    try:
-        tags = json.loads(text if text[:1] in "{[" else "{" + text + "}")
-    except ValueError:
-        return ""
-    if isinstance(tags, list):
-        tags = {item.get("key"): item.get("value") for item in tags if isinstance(item, dict)}
-    named = (
-        {snake(str(key)).removeprefix("user_"): value for key, value in tags.items()} if isinstance(tags, dict) else {}
-    )
-    return next((str(named[tag]) for tag in TENANT_TAGS if named.get(tag)), "")

@@ -22,7 +22,7 @@ def fixed_number(text: str) -> Decimal | None:
     if text in EMPTY:
         return None
     if _NUMBER.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no number written as 1234.5")
+        raise ValueError("no number written as 1234.5")
     return Decimal(text)
 
 

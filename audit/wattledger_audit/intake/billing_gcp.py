@@ -12,11 +12,11 @@ from wattledger_audit.intake.billing_cloud import (
     read_number,
     read_period,
     read_rows,
-    tenant_tag,
 )
 from wattledger_audit.intake.billing_fixed import day_text, refuse_shortened_id
 from wattledger_audit.intake.billing_gcp_credits import COLUMN, Credit, read_credits
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_tags import tenant_tag
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, BillingLine, Record

@@ -1,11 +1,10 @@
 """The credits cell of Google Cloud billing exports: a list of objects as JSON or as Python writes it. Never a float."""
 
-import ast
-import json
 from decimal import Decimal
 from typing import NamedTuple
 
 from wattledger_audit.intake.billing_fixed import fixed_number
+from wattledger_audit.intake.literal_text import read_literal
 from wattledger_audit.intake.row_refused import RowRefused
 
 COLUMN = "credits"
@@ -41,36 +40,11 @@ def _credit(item: object, text: str) -> Credit:
 
 
 def _list(text: str) -> list[object]:
-    found: object
     try:
-        found = json.loads(text, parse_float=Decimal)
+        found = read_literal(text)
     except ValueError:
-        try:
-            found = _value(ast.parse(text.strip(), mode="eval").body, text.strip())
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise _bad(text) from None
+        raise _bad(text) from None
     return found if isinstance(found, list) else [found]
-
-
-def _value(node: ast.expr, text: str) -> object:
-    """A literal without evaluation; numbers from their own text, so that none passes through a float."""
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_value(item, text) for item in node.elts]
-    if isinstance(node, ast.Dict):
-        return {
-            str(_value(key, text)): _value(value, text)
-            for key, value in zip(node.keys, node.values, strict=True)
-            if key is not None
-        }
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return f"-{_value(node.operand, text)}"
-    if isinstance(node, ast.Constant):
-        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            return ast.get_source_segment(text, node)
-        return node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Decimal" and node.args:
-        return _value(node.args[0], text)
-    raise ValueError("no literal")
 
 
 def _bad(text: str) -> RowRefused:

@@ -1,6 +1,7 @@
-"""Lago invoices with their fees (JSON). Fees are net of tax in minor units of ISO 4217; only final invoices count.
+"""Lago invoices and credit notes with their fees (JSON). Fees are net of tax in minor units of ISO 4217.
 
-Coupons and what progressive invoices have billed before are lines of their own, over the whole invoice's period.
+Only final invoices count. Coupons and what progressive invoices have billed before are lines of their own, over the
+whole invoice's period.
 """
 
 import re
@@ -18,6 +19,7 @@ from wattledger_audit.intake.billing_document import (
 )
 from wattledger_audit.intake.billing_fixed import fixed_number
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_lago_credit import as_invoice, is_credit_note
 from wattledger_audit.intake.billing_lago_fee import customer_zone, fee_period_us, fee_words
 from wattledger_audit.intake.currency import currency_code, iso_decimals
 from wattledger_audit.intake.importer import Detection, Importer
@@ -48,19 +50,27 @@ def detect(source: Source) -> Detection | None:
 def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterator[Record]:
     """Lines in file order; `line` is the ndjson line, else the fee's place in the document, from 1."""
     reader = _Reader(source, rejections)
+    next_page = ""
     for document in read_documents(source):
         reader.line = document.line if document.line > 1 else reader.line
+        next_page = text_of(as_object(as_object(document.value).get("meta")), "next_page")
         for invoice, fees in _invoices(document.value):
             yield from reader.lines(invoice, fees, count=document.line == 1)
+    if next_page:
+        reason = "page_incomplete: there is a next page, so invoices are missing: export all pages"
+        rejections.add(source.name, reader.line, "meta.next_page", next_page, reason)
 
 
 def _invoices(value: object) -> Iterator[tuple[Object, list[Object]]]:
-    """Invoices with their fees, whatever they are wrapped in; fees alone have an empty invoice."""
+    """Invoices and credit notes with their fees, whatever they are wrapped in; fees alone have an empty invoice."""
     if isinstance(value, list):
         for item in value:
             yield from _invoices(item)
         return
     entry = as_object(value)
+    if is_credit_note(entry):
+        yield as_invoice(entry)
+        return
     fees = as_list(entry.get("fees"))
     if "status" in entry or "issuing_date" in entry or "number" in entry:
         yield entry, [as_object(fee) for fee in fees]
@@ -69,7 +79,7 @@ def _invoices(value: object) -> Iterator[tuple[Object, list[Object]]]:
     elif "amount_cents" in entry:
         yield {}, [entry]
     else:
-        for name in ("invoices", "invoice", "fee"):
+        for name in ("invoices", "invoice", "fee", "credit_notes", "credit_note"):
             if name in entry:
                 yield from _invoices(entry[name])
 
@@ -79,9 +89,16 @@ class _Reader:
         self.source, self.rejections = source, rejections
         self.line = 0
         self.seen: set[str] = set()
+        self.told_status = False
 
     def lines(self, invoice: Object, fees: list[Object], count: bool) -> Iterator[BillingLine]:
         made: list[BillingLine] = []
+        if not fees:
+            self._refuse_without_fees(invoice, count)
+        elif not invoice and not self.told_status:
+            self.told_status = True
+            reason = "status_not_told: fees without their invoice count even if it is a draft or void: export invoices"
+            self.rejections.add(self.source.name, self.line + count, "status", "", reason)
         for fee in fees:
             self.line += count
             money: tuple[Decimal, str] | None = None
@@ -93,6 +110,20 @@ class _Reader:
         yield from made
         if made:
             yield from self._deductions(invoice, made)
+
+    def _refuse_without_fees(self, invoice: Object, count: bool) -> None:
+        """Lists of invoices have no fees: their money is named, and where the fees are."""
+        name = "fees_amount_cents"
+        if "fees" in invoice or text_of(invoice, name) in ("", "0"):
+            return
+        self.line += count
+        money: tuple[Decimal, str] | None = None
+        try:
+            money = _money(invoice, name, text_of(invoice, "currency"))
+            self._refuse_what_is_no_revenue(invoice, {})
+            raise RowRefused("fees", "", "no_fees: the invoice is here without its fees: export it by itself, or fees")
+        except RowRefused as refused:
+            self._reject(refused, *(money or (None, "")))
 
     def _fee_line(self, invoice: Object, fee: Object, amount: Decimal, currency: str) -> BillingLine:
         self._refuse_what_is_no_revenue(invoice, fee)
@@ -120,7 +151,7 @@ class _Reader:
             unit,
             amount,
             currency,
-            category_of(amount, description, named=_CATEGORIES.get(kind, "") if amount >= 0 else ""),
+            category_of(amount, description, named=_named(invoice, kind, amount)),
             number or f"lago/{text_of(fee, 'lago_id')}",
             int(text_of(invoice, "status") == "finalized"),
             gpu_of(sku, description, unit=unit),
@@ -170,6 +201,13 @@ def _money(item: Object, name: str, currency_text: str) -> tuple[Decimal, str]:
     if minor is None:
         raise RowRefused(name, text, "no_amount: the fee has no amount")
     return minor.scaleb(-iso_decimals(currency)), currency
+
+
+def _named(invoice: Object, kind: str, amount: Decimal) -> str:
+    """The category that the source itself says."""
+    if invoice.get("credit_note") is True:
+        return "refund"
+    return _CATEGORIES.get(kind, "") if amount >= 0 else ""
 
 
 def _units(fee: Object) -> Decimal | None:

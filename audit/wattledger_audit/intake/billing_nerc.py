@@ -31,7 +31,7 @@ _MARKS = str.maketrans("", "", "$,€£ ")
 class _Layout:
     def __init__(self, columns: Columns, source: Source, options: ReadOptions) -> None:
         cell = columns.cell
-        self.source, self.zone = source, options.timezone or ZoneInfo("UTC")
+        self.source, self.zone = source, options.timezone or options.days_in or ZoneInfo("UTC")
         self.asked = options.currency
         hours = [name for name in columns.names if name.startswith("su_hours")]
         self.month, self.cost, self.credit = cell("invoice_month"), cell("cost"), cell("credit")

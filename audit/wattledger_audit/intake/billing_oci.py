@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from wattledger_audit.intake.billing_category import category_of
 from wattledger_audit.intake.billing_cloud import (
-    TENANT_TAGS,
     Columns,
     Money,
     TenantNames,
@@ -20,6 +19,7 @@ from wattledger_audit.intake.billing_cloud import (
 )
 from wattledger_audit.intake.billing_fixed import month_text, refuse_shortened_id
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_tags import TENANT_TAGS
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, BillingLine, Record

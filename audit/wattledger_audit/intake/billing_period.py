@@ -61,6 +61,9 @@ class PeriodForm:
         try:
             return self._span_us(cells, start, end)
         except UnclearDate as error:
+            if cells.period and error.code == "not_a_date":
+                reason = "not_a_period: no month, quarter or range that is known here: write 2026-10, or two dates"
+                raise RowRefused(self.titles[0], cells.period, reason) from None
             raise RowRefused(self.titles[0], f"{start} {end}".strip(), str(error)) from None
 
     def _span_us(self, cells: PeriodCells, start: str, end: str) -> tuple[int, int]:
@@ -113,7 +116,7 @@ class PeriodProof:
 
     def decide(self, source_name: str, options: ReadOptions, titles: tuple[str, str], said: bool | None) -> PeriodForm:
         """The file's form; `said` is what the end's header says. Raises InputRefused that names the flag."""
-        dates = self._dates.decide(source_name, options, None if self._times else _UTC)
+        dates = self._dates.decide(source_name, options, None if self._times else options.days_in or _UTC)
         if options.period_end:
             return PeriodForm(dates, options.period_end == "inclusive", titles)
         if said is not None:

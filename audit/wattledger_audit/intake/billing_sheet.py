@@ -3,16 +3,19 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from wattledger_audit.intake.billing_carry import CarryProof, CarryRule
+from wattledger_audit.intake.billing_category import says_credit
 from wattledger_audit.intake.billing_cloud import TenantNames
 from wattledger_audit.intake.billing_columns import BillingColumns, find_billing_columns, is_billing_header
 from wattledger_audit.intake.billing_fixed import refuse_shortened_id
+from wattledger_audit.intake.billing_header import refuse_sides, with_second_row
 from wattledger_audit.intake.billing_period import PeriodCells, PeriodForm, PeriodProof
 from wattledger_audit.intake.billing_sheet_format import format_currency
 from wattledger_audit.intake.billing_totals import RunningTotals
 from wattledger_audit.intake.currency import currency_beside, currency_code
-from wattledger_audit.intake.number_form import NumberForm, NumberProof
+from wattledger_audit.intake.number_form import NumberForm, NumberProof, is_below_zero
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.row import Exact, Row, Table
@@ -33,7 +36,8 @@ _NAMED_CURRENCY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BillingSheet:
-    """What the first reading found out. `currency` is that of amounts that name none themselves, empty if unknown."""
+    """What the first reading found out. `currency` is that of amounts that name none themselves, empty if unknown;
+    `signed_credits`: some credit is below 0, so one above 0 is meant."""
 
     columns: BillingColumns
     numbers: NumberForm
@@ -41,6 +45,7 @@ class BillingSheet:
     carry: CarryRule
     names: TenantNames
     currency: str
+    signed_credits: bool
 
 
 @dataclass(slots=True)
@@ -52,12 +57,14 @@ class _Survey:
     names: TenantNames = field(default_factory=TenantNames)
     currencies: set[str] = field(default_factory=set)
     tenant: str = ""
+    signed_credits: bool = False
 
 
 def survey_sheet(source: Source, options: ReadOptions) -> BillingSheet:
     """Reads all rows once. Raises InputRefused where the file proves no form and no flag says it."""
     table, columns = open_sheet_table(source, options)
     _check_columns(source, columns)
+    refuse_sides(source.name, table.headers)
     found, carry, labels = _Survey(columns, options), CarryProof(columns), RunningTotals()
     new_block = True
     for row, after_blank in blocks(source, table):
@@ -83,6 +90,7 @@ def survey_sheet(source: Source, options: ReadOptions) -> BillingSheet:
         carry.decide(),
         found.names,
         currency or options.currency or "",
+        found.signed_credits,
     )
 
 
@@ -98,6 +106,8 @@ def _survey_row(source: Source, found: _Survey, line: int, texts: Mapping[str, s
             if name != "quantity" and not _PLAIN.fullmatch(cell):
                 found.currencies.add(currency_beside(cell, found.options.currency))
     found.currencies.discard("")
+    if not found.signed_credits and is_below_zero(texts["amount"] or texts["gross"]):
+        found.signed_credits = says_credit(texts["sku"], texts["description"], named=texts["category"])
     found.tenant = texts["tenant"] or found.tenant
     found.names.see(texts["tenant"], texts["tenant_id"])
     titles = (columns.title("start"), columns.title("end"))
@@ -117,6 +127,12 @@ def split_quantity(text: str) -> tuple[str, str]:
 def open_sheet_table(source: Source, options: ReadOptions) -> tuple[Table, BillingColumns]:
     """The table under its billing header. Raises InputRefused."""
     table = open_table(source, options, is_billing_header)
+    first = next(table.rows, None)
+    joined = None if first is None else with_second_row(table.headers, first.cells)
+    if joined is not None:
+        table.headers = joined
+    elif first is not None:
+        table.rows = chain((first,), table.rows)
     return table, find_billing_columns(table.headers)
 
 

@@ -87,6 +87,11 @@ class SheetRow:
             raise self.refused(self._amount_field, reason)
         return said or beside or self.sheet.currency
 
+    def is_cut(self) -> bool:
+        """Whether the row ends before the column of its amount."""
+        columns = self.sheet.columns
+        return len(self.cells) < columns.width and columns.at[self._amount_field].place >= len(self.cells)
+
     def category(self, amount: Decimal) -> str:
         """The revenue category by the row's own column, else by its words."""
         texts = self.texts

@@ -1,11 +1,11 @@
-"""Stripe invoices and their line items in JSON: `{"data": […]}`, a list, invoices with lines, ndjson."""
+"""Stripe invoices, credit notes and their line items in JSON: `{"data": […]}`, a list, invoices with lines, ndjson."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from wattledger_audit.intake import billing_stripe_csv
-from wattledger_audit.intake.billing_cloud import TENANT_TAGS, TenantNames
+from wattledger_audit.intake.billing_cloud import TenantNames
 from wattledger_audit.intake.billing_document import (
     Document,
     Object,
@@ -15,7 +15,10 @@ from wattledger_audit.intake.billing_document import (
     read_documents,
     text_of,
 )
-from wattledger_audit.intake.billing_stripe_item import Item, read_items
+from wattledger_audit.intake.billing_stripe_credit import credited, is_credit_note, is_pending
+from wattledger_audit.intake.billing_stripe_item import NOT_FINAL, PENDING, Item, read_items
+from wattledger_audit.intake.billing_tags import TENANT_TAGS
+from wattledger_audit.intake.currency import currency_code, stripe_decimals
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, Record
@@ -23,7 +26,7 @@ from wattledger_audit.intake.refusal import Rejections
 from wattledger_audit.intake.source import Source
 
 _JSON = re.compile(
-    r'"object"\s*:\s*"(?:line_item|invoice|invoiceitem)"|"(?:il|ii|sli|in|sub|price)_\w{6,}"|"proration"\s*:'
+    r'"object"\s*:\s*"(?:line_item|invoice|invoiceitem|credit_note)"|"(?:il|ii|sli|in|sub|price)_\w{6,}"|"proration"\s*:'
 )
 
 
@@ -34,15 +37,36 @@ def detect(source: Source) -> Detection | None:
 
 
 def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterator[Record]:
-    """Lines in file order; `line` is the ndjson line, else the item's place in the document, from 1."""
-    names, pairs = TenantNames(), []
+    """Lines in file order; `line` is the ndjson line, else the item's place in the document, from 1.
+
+    Items without their invoice count, with a line in the rejections that says so: whether it is final is not told."""
+    names, pairs, has_more = TenantNames(), [], False
     for document in read_documents(source):
         several = document.line > 1
+        page = document.value[-1] if isinstance(document.value, list) and document.value else document.value
+        has_more = as_object(page).get("has_more") is True
         for place, (invoice, entry) in enumerate(_entries(source, document, rejections), start=1):
             invoice = invoice or as_object(entry.get("invoice"))
             names.see(text_of(invoice, "customer_name"), _customer_id(invoice))
             pairs.append((document.line if several else place, invoice, entry))
-    yield from read_items(source, (_item(names, *pair) for pair in pairs), rejections)
+    if has_more:
+        _page_incomplete(source, document.line, rejections)
+    charged = {text_of(entry, "id"): (invoice, entry) for _, invoice, entry in pairs if not is_credit_note(invoice)}
+    bare = next((line for line, invoice, _ in pairs if "status" not in invoice), None)
+    if bare is not None:
+        reason = "status_not_told: lines without their invoice count even if it is a draft or void: export invoices"
+        rejections.add(source.name, bare, "status", "", reason)
+    yield from read_items(source, (_read_item(names, charged, *pair) for pair in pairs), rejections)
+
+
+def _read_item(
+    names: TenantNames, charged: Mapping[str, tuple[Object, Object]], line: int, invoice: Object, entry: Object
+) -> Item:
+    if not is_credit_note(invoice):
+        return _item(names, line, invoice, entry)
+    paid, charge = charged.get(text_of(entry, "invoice_line_item"), ({}, {}))
+    named = _item(names, line, paid or invoice, {**charge, **entry})
+    return credited(named, invoice, entry)
 
 
 def _entries(source: Source, document: Document, rejections: Rejections) -> Iterator[tuple[Object, Object]]:
@@ -55,17 +79,33 @@ def _entries(source: Source, document: Document, rejections: Rejections) -> Iter
             continue
         entry = as_object(value)
         lines = entry.get("lines")
-        if entry.get("has_more") is True or as_object(lines).get("has_more") is True:
-            reason = "page_incomplete: has_more is true, so lines are missing: export all pages"
-            rejections.add(source.name, document.line, "has_more", "true", reason)
+        if as_object(lines).get("has_more") is True:
+            _page_incomplete(source, document.line, rejections)
         if lines is not None:
             items = as_list(lines) or as_list(as_object(lines).get("data"))
             yield from ((entry, as_object(item)) for item in items)
+        elif text_of(entry, "object") in ("invoice", "credit_note"):
+            _refuse_without_lines(source, document.line, entry, rejections)
         elif "amount" in entry and "currency" in entry:
             yield {}, entry
         else:
             inner = (entry.get(name) for name in ("data", "invoices", "object", "invoice"))
             waiting = [*(found for found in inner if isinstance(found, list | dict)), *waiting]
+
+
+def _page_incomplete(source: Source, line: int, rejections: Rejections) -> None:
+    reason = "page_incomplete: has_more is true, so lines are missing: export all pages"
+    rejections.add(source.name, line, "has_more", "true", reason)
+
+
+def _refuse_without_lines(source: Source, line: int, invoice: Object, rejections: Rejections) -> None:
+    currency = currency_code(text_of(invoice, "currency"))
+    total = text_of(invoice, "total", "amount", "amount_due")
+    amount = Decimal(total).scaleb(-stripe_decimals(currency)) if currency and total.lstrip("-").isdecimal() else None
+    reason = "no_lines: the invoice is here without its lines: export it with them"
+    if text_of(invoice, "status").casefold() in NOT_FINAL:
+        reason = "not_final: the invoice is a draft or void, which is no revenue"
+    rejections.add(source.name, line, "lines", text_of(invoice, "number", "id"), reason, amount, currency)
 
 
 def _customer_id(invoice: Object) -> str:
@@ -89,13 +129,13 @@ def _item(names: TenantNames, line: int, invoice: Object, entry: Object) -> Item
         text_of(metadata, "plan") or text_of(price, "nickname"),
         text_of(period, "start") or text_of(entry, "period_start"),
         text_of(period, "end") or text_of(entry, "period_end"),
-        text_of(entry, "quantity", "quantity_decimal"),
+        text_of(entry, "quantity_decimal", "quantity"),
         text_of(metadata, "unit") or text_of(product, "unit_label"),
         text_of(entry, "amount"),
         _summed(entry.get("discount_amounts")),
         _summed(tax for tax in _taxes(entry) if _is_inclusive(as_object(tax))),
         text_of(entry, "currency") or text_of(invoice, "currency"),
-        text_of(invoice, "status"),
+        text_of(invoice, "status") or (PENDING if is_pending(entry) else ""),
         _named(entry, price, metadata),
     )
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from wattledger_audit.intake.billing_cloud import TENANT_TAGS, Columns, TenantNames, snake
+from wattledger_audit.intake.billing_cloud import Columns, TenantNames, snake
 from wattledger_audit.intake.billing_fixed import refuse_shortened_id
 from wattledger_audit.intake.billing_stripe_item import Item, read_items
+from wattledger_audit.intake.billing_tags import TENANT_TAGS
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, Record

@@ -17,7 +17,8 @@ from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 
 NOT_FINAL = frozenset({"draft", "void", "voided", "deleted"})
-FINAL = frozenset({"paid", "open", "uncollectible"})
+FINAL = frozenset({"paid", "open", "uncollectible", "issued"})
+PENDING = "pending"
 
 
 class Item(NamedTuple):
@@ -62,6 +63,8 @@ class StripeLines:
         """The charge net of inclusive tax, that tax, and the item's discounts, each as a line. Raises RowRefused."""
         if item.status.casefold() in NOT_FINAL:
             raise RowRefused("status", item.status, "not_final: the invoice is a draft or void, which is no revenue")
+        if item.status == PENDING:
+            raise RowRefused("invoice", "null", "not_final: the item is on no invoice yet, so it is billed to nobody")
         if item.item_id and item.item_id in self.seen:
             raise RowRefused("id", item.item_id, "duplicate_line: this line item came before in this file")
         if not item.tenant:

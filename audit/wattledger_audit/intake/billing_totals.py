@@ -83,13 +83,20 @@ class RunningTotals:
         if not text:
             return False
         low = " ".join(text.casefold().split())
-        if low in _MORE_WORDS or _is_total_word(text):
-            return True
+        return low in _MORE_WORDS or _is_total_word(text) or bool(self._name_in(text))
+
+    def _name_in(self, label: str) -> str:
+        """The tenant or invoice that a label names beside the word of a total; empty if none."""
+        low = " ".join(label.casefold().split())
         head, _, last = low.rpartition(" ")
-        first, _, tail = low.partition(" ")
-        return (head in self._named and (last in _MORE_WORDS or _is_total_word(last))) or (
-            tail.strip(": ") in self._named and _is_total_word(first)
-        )
+        if head.rstrip(": ") in self._named and (last in _MORE_WORDS or _is_total_word(last)):
+            return head.rstrip(": ")
+        words = low.split(" ")
+        for at in range(1, len(words)):
+            name = " ".join(words[at:]).strip(": ")
+            if name in self._named and _is_total_word(" ".join(words[:at])):
+                return name
+        return ""
 
     @staticmethod
     def is_bare_label(text: str) -> bool:
@@ -109,12 +116,13 @@ class RunningTotals:
         """The reason to put beside a total row: that it repeats its rows, or that it does not."""
         if amount is None:
             return "total_row: a total row without an amount; totals are not counted"
-        sums = self._sums(currency, names)
+        sums = self._sums(currency, (*names, self._name_in(label)))
         if any(amount in (found or ()) for found in sums):
             return "total_row: it repeats the rows above it and is not counted once more"
         if None in sums:
             return "total_row: its rows are in several currencies, so it is not checked; totals are not counted"
+        named = self._named.get(self._name_in(label))
         whole = self._group.rows == 0 or _GRAND.search(label) is not None
-        expected = (self._file if whole else self._group).amounts(currency)
+        expected = (named or (self._file if whole else self._group)).amounts(currency)
         rows = f"{expected[0]:f}" if expected else "nothing"
         return f"total_row: the file's own total is {amount:f}, its rows sum to {rows}"

@@ -23,6 +23,7 @@ from wattledger_audit.intake.source import Source
 from wattledger_audit.intake.table import head_rows, open_table
 from wattledger_audit.intake.total_row import is_total_word
 from wattledger_audit.intake.usage_claim import read_nodes
+from wattledger_audit.intake.usage_columns import is_usage_header, names_a_holder
 from wattledger_audit.intake.usage_words import UNSAID, size_bytes
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -58,10 +59,13 @@ _SEPARATORS = re.compile(r"[;,\s]+")
 
 
 def is_inventory_header(headers: Sequence[str]) -> bool:
-    """A node and its GPUs, and nothing that makes it usage, a bill, reservations or readings."""
+    """A node and its GPUs, and nothing that makes it usage, a bill, reservations or readings. Instances with a start,
+    an end and whose they are are usage, whatever their columns are called."""
     columns = find_columns(headers, NAMES)
     names = {bare_name(header) for header in headers}
-    return columns.has("node") and (columns.has("gpus") or columns.has("devices")) and not names & _OTHERS
+    if not columns.has("node") or not (columns.has("gpus") or columns.has("devices")) or names & _OTHERS:
+        return False
+    return not (is_usage_header(headers) and names_a_holder(headers))
 
 
 def detect(source: Source) -> Detection | None:

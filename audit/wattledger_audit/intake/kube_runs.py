@@ -1,4 +1,6 @@
-"""Runs from kube-state-metrics' facts: a container holds its GPUs while its pod runs, no longer and no shorter."""
+"""Runs from kube-state-metrics' facts: a container holds its GPUs while its pod runs, no longer and no shorter.
+
+Where no phase of a pod is told, what it asked for counts as held all the time that it asked (`phase_not_told`)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -101,7 +103,8 @@ def _run(
     gpus, share = Fraction(count), node.share
     if gpus.denominator > 1:
         gpus, share = Fraction(gpus.numerator), share / gpus.denominator
-    marks = (*node.marks, *(() if plan is not None else ("plan_unknown",)))
+    told = (("plan_unknown", plan is None), ("phase_not_told", life.running is None))
+    marks = (*node.marks, *(mark for mark, odd in told if odd))
     return UsageRun(
         line=facts.place_of[key], cluster=pod.cluster, job=f"{pod.namespace}/{pod.pod}", attempt=0,
         run_key=f"{life.key}|{key.container}|{key.resource}|{key.node}|{count.normalize():f}",

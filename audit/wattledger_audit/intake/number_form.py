@@ -10,7 +10,7 @@ from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.row import Exact
 
-__all__ = ["NotANumber", "NumberForm", "NumberProof", "is_exponent_id"]
+__all__ = ["NotANumber", "NumberForm", "NumberProof", "is_below_zero", "is_exponent_id"]
 
 _PLAIN = re.compile(r"-?\d{1,30}(\.\d{1,30})?", re.ASCII)
 _WHOLE = re.compile(r"-?\d{1,30}", re.ASCII)
@@ -90,6 +90,14 @@ class NumberProof:
                 f"{_cell(either)} is unclear: leave --decimal out for this file, or mend that line"
             )
         return NumberForm(mark)
+
+
+def is_below_zero(text: str) -> bool:
+    """Whether a cell is a negative number, whatever its decimal mark."""
+    try:
+        return take_apart(text).negative
+    except NotANumber:
+        return False
 
 
 def is_exponent_id(text: str) -> bool:

@@ -11,6 +11,7 @@ class ReadOptions:
     Flags: `--timezone`, `--decimal . or ,`, `--date-order dmy|mdy|ymd`, `--delimiter`, `--encoding`, `--fields`
     (sacct dumps without a header), `--currency` (amounts without one), `--cluster` (usage without one), `--period-end
     inclusive|exclusive` (billing periods that end with a date), `--node` (telemetry that names no machine).
+    `days_in` is the cost file's zone: of billed days without a time, where `--timezone` does not say.
     """
 
     timezone: ZoneInfo | None = None
@@ -23,3 +24,4 @@ class ReadOptions:
     cluster: str | None = None
     period_end: str | None = None
     node: str | None = None
+    days_in: ZoneInfo | None = None

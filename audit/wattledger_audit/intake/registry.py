@@ -29,6 +29,7 @@ from wattledger_audit.intake import (
     usage_sacct_json,
 )
 from wattledger_audit.intake.importer import Detection, Importer
+from wattledger_audit.intake.near_miss import near_miss
 from wattledger_audit.intake.record import ROLES
 from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.source import Source, open_source
@@ -57,20 +58,12 @@ def take(path: Path, role: str | None, encoding: str | None = None, importers: S
     Raises `InputRefused` when nothing takes it, or when two do alike.
     """
     source = open_source(path, encoding)
-    ranked = sorted(
-        (
-            (found, importer)
-            for importer in importers
-            if role is None or importer.role == role
-            if (found := importer.detect(source)) is not None
-        ),
-        key=lambda item: -item[0].score,
-    )
+    ranked = _ranked(source, [importer for importer in importers if role is None or importer.role == role])
     if not ranked:
-        wanted = f"as {role}" if role else "as " + ", ".join(ROLES)
+        wanted = role or f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"
         raise InputRefused(
-            f"{source.name}: it can't be taken {wanted}: no format that is known has its columns. "
-            f"`wattledger inspect {path}` shows what is in it and drafts what it would have to look like"
+            f"{source.name}: it can't be taken as {wanted}: {_why_not(source, role, importers)}. `wattledger inspect "
+            f"{path}` shows what is in it and drafts what it would have to look like"
         )
     (found, importer), rest = ranked[0], ranked[1:]
     if rest and rest[0][0].score == found.score and rest[0][1].role != importer.role:
@@ -80,3 +73,18 @@ def take(path: Path, role: str | None, encoding: str | None = None, importers: S
             f"say which with --{importer.role} or --{other.role}"
         )
     return Taken(source, importer, found, tuple((other.name, it.score) for it, other in rest))
+
+
+def _ranked(source: Source, importers: Sequence[Importer]) -> list[tuple[Detection, Importer]]:
+    """Those that take a file, the surest first."""
+    found = ((importer.detect(source), importer) for importer in importers)
+    return sorted(((how, importer) for how, importer in found if how is not None), key=lambda item: -item[0].score)
+
+
+def _why_not(source: Source, role: str | None, importers: Sequence[Importer]) -> str:
+    """What the file is instead, or what it lacks."""
+    others = _ranked(source, importers) if role else []
+    if others:
+        other = others[0][1]
+        return f"it is {other.name}: name it with --{other.role}, or without a role"
+    return near_miss(source) or "no format that is known has its columns"

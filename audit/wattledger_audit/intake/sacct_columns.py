@@ -52,6 +52,7 @@ class SacctPicker(NamedTuple):
     pick: Callable[[Sequence[str]], tuple[str, ...]]
     has_exclusive: bool
     has_limit: bool
+    has_suspended: bool
 
 
 def picker_of(layout: Layout, source_name: str) -> SacctPicker:
@@ -71,4 +72,5 @@ def picker_of(layout: Layout, source_name: str) -> SacctPicker:
         itemgetter(*indexes),
         has_exclusive=bool(has & {"exclusive", "oversubscribe"}),
         has_limit=bool(has & {"timelimit", "timelimitraw"}),
+        has_suspended="suspended" in has,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from wattledger_audit.intake.refusal import Rejections
-from wattledger_audit.intake.sacct_fields import FREE_TEXT, PROOFS, misfit, starts_record
+from wattledger_audit.intake.sacct_fields import FIELDS, FREE_TEXT, PROOFS, misfit, starts_record
 from wattledger_audit.intake.sacct_layout import QUOTABLE, Layout, layout_of_header
 
 MOST_JOINED_LINES = 2_000
@@ -101,14 +101,31 @@ class SacctRecords:
         return not starts_record(layout.fields, parts)
 
     def _proven(self, parts: list[str]) -> list[str] | None:
-        """The cells of a record of enough parts whose columns all fit; what is too many is the last free text's."""
+        """The cells of a record of enough parts whose columns all fit; what is too many is one free text's."""
         layout = self.layout
         cells = parts[:-1] if layout.trailing and parts[-1] == "" else parts
-        if len(cells) > layout.width and layout.last_is_free and not self._surplus_is_elsewhere():
-            cells = [*cells[: layout.width - 1], layout.delimiter.join(cells[layout.width - 1 :])]
-        ended = len(parts) >= layout.pieces
-        fits = len(cells) == layout.width and cells[layout.id_column][:1].isdigit()
-        return cells if ended and fits and misfit(layout.fields, cells) is None else None
+        if len(parts) < layout.pieces or len(cells) < layout.width:
+            return None
+        surplus = len(cells) - layout.width
+        fits = [made for made in (self._joined(cells, at, surplus) for at in self._takers(surplus)) if self._fit(made)]
+        return fits[0] if len(fits) == 1 else None
+
+    def _takers(self, surplus: int) -> list[int]:
+        """The columns in which extra delimiters can stand; with a comma that is more than can be told apart."""
+        layout = self.layout
+        if not surplus:
+            return [0]
+        if layout.delimiter == ",":
+            return [layout.width - 1] if layout.last_is_free and not self._surplus_is_elsewhere() else []
+        return [at for at, name in enumerate(layout.fields) if name in FREE_TEXT or name not in FIELDS]
+
+    def _joined(self, cells: list[str], at: int, surplus: int) -> list[str]:
+        end = at + surplus + 1
+        return [*cells[:at], self.layout.delimiter.join(cells[at:end]), *cells[end:]]
+
+    def _fit(self, cells: list[str]) -> bool:
+        layout = self.layout
+        return cells[layout.id_column][:1].isdigit() and misfit(layout.fields, cells) is None
 
     def _finish(self, text: str) -> Iterator[SacctRecord]:
         """A record that has been put together, or why it is none."""

@@ -11,7 +11,7 @@ from wattledger_audit.intake.sacct_columns import SacctCells, SacctPicker
 from wattledger_audit.intake.sacct_records import SacctRecord
 from wattledger_audit.intake.sacct_texts import SacctTexts
 from wattledger_audit.intake.slurm_job_id import is_step
-from wattledger_audit.intake.slurm_run import Hold, RowRejected, hold_of, spread
+from wattledger_audit.intake.slurm_run import Hold, RowRejected, hold_of, run_key, spread
 from wattledger_audit.intake.slurm_state import is_exclusive, waits_for
 from wattledger_audit.intake.slurm_time import BadStamp, StampClock, Twice, ZoneNeeded, limit_us
 
@@ -37,7 +37,7 @@ class SacctRows:
             raise RowRejected("JobID", job, "step_of_job: a step; its job's own row has the time")
         texts = self._texts
         state, marks = texts.state(cells.state)
-        submit_us, eligible_us, hold = self._times(record.line, cells, state)
+        submit_us, eligible_us, hold = self._times(record.line, cells, state, picker.has_suspended)
         if hold.marks:
             marks = (*marks, *hold.marks)
         started = hold.start_us is not None
@@ -47,13 +47,11 @@ class SacctRows:
         gpu = taken.holds[0]
         if node_marks or gpu.marks:
             marks = (*marks, *node_marks, *gpu.marks)
-        submit = submit_us // US_PER_S if submit_us is not None else ""
-        start = hold.start_us // US_PER_S if hold.start_us is not None else ""
         run = UsageRun(  # by position: thirty keywords would be a sixth of the whole row's time
             record.line,
             cluster,
             job,
-            cells.sluid or f"{cells.jobidraw or job}|{submit}|{start}",  # run_key
+            run_key(hold, cells.jobidraw or job, submit_us, cells.sluid),
             int(cells.restarts) if cells.restarts.isdecimal() else 0,  # attempt
             cells.account,  # tenant
             cells.wckey,  # project
@@ -84,7 +82,9 @@ class SacctRows:
         )
         return (run,) if len(taken.holds) == 1 and "[" not in job else spread(run, taken.holds)
 
-    def _times(self, line: int, cells: SacctCells, state: str) -> tuple[int | None, int | None, Hold]:
+    def _times(
+        self, line: int, cells: SacctCells, state: str, has_suspended: bool
+    ) -> tuple[int | None, int | None, Hold]:  # fmt: skip
         """Submit, Eligible and the hold. The first two move no money: one that came twice is unknown and marked."""
         read = self._clock.read
         try:
@@ -97,7 +97,7 @@ class SacctRows:
         eligible_us = None if isinstance(eligible, Twice) else eligible
         raw = cells.elapsedraw
         elapsed_us = int(raw) * US_PER_S if raw.isdecimal() else self._texts.duration("Elapsed", cells.elapsed)
-        suspended_us = self._texts.duration("Suspended", cells.suspended) or 0
+        suspended_us = (self._texts.duration("Suspended", cells.suspended) or 0) if has_suspended else None
         not_before_us = submit_us if eligible_us is None else eligible_us
         never_placed = cells.nodelist in UNPLACED
         try:
@@ -105,6 +105,8 @@ class SacctRows:
         except BadStamp as error:
             column = "Start" if isinstance(start, Twice) else "End"
             raise RowRejected(column, cells.start if column == "Start" else cells.end, str(error)) from error
+        except RowRejected as error:
+            raise RowRejected(error.column, cells.end if error.column == "End" else cells.start, error.reason) from None
         return submit_us, eligible_us, hold._replace(marks=(*hold.marks, SUBMIT_AMBIGUOUS)) if ambiguous else hold
 
     def _refuse_stamp(self, line: int, cells: SacctCells) -> NoReturn:

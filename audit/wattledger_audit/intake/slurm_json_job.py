@@ -8,7 +8,7 @@ from wattledger_audit.intake.record import UsageRun
 from wattledger_audit.intake.slurm_gpus import hold_gpus
 from wattledger_audit.intake.slurm_hostlist import BadHostlist, expand_hostlist
 from wattledger_audit.intake.slurm_json_values import Json, epoch_us, host_names, span_us, struct, text, whole, words
-from wattledger_audit.intake.slurm_run import Hold, RowRejected, hold_of, spread
+from wattledger_audit.intake.slurm_run import Hold, RowRejected, hold_of, run_key, spread
 from wattledger_audit.intake.slurm_state import OPEN, WAITING, plan_of_qos, state_word, waits_for
 from wattledger_audit.intake.slurm_tres import NO_TRES, Tres, parse_gres, parse_tres
 
@@ -147,14 +147,12 @@ def job_runs(job: Json, line: int, fallback_cluster: str, tracked: frozenset[str
     nodes, node_marks = _nodes(job) if started else ((), ())
     counts = got if started or got.cpus is not None else asked
     gpu = holds[0]
-    submit = "" if submit_us is None else submit_us // US_PER_S
-    start = "" if hold.start_us is None else hold.start_us // US_PER_S
     reason = text(struct(job.get("state")).get("reason")) or text(job.get("state_reason"))
     run = UsageRun(
         line=line,
         cluster=cluster,
         job=label,
-        run_key=text(job.get("sluid")) or f"{own}|{submit}|{start}",
+        run_key=run_key(hold, own, submit_us, text(job.get("sluid"))),
         attempt=whole(job.get("restart_cnt")) or 0,
         tenant=text(job.get("account")) or text(struct(job.get("association")).get("account")),
         project=text(job.get("wckey")),

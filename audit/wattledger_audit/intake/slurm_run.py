@@ -11,6 +11,7 @@ from wattledger_audit.intake.slurm_state import OPEN, WAITING
 from wattledger_audit.intake.slurm_time import Twice, settle
 
 ELAPSED_DISAGREES = "elapsed_disagrees"
+SUSPENDED_FROM_ELAPSED = "suspended_from_elapsed"
 SUSPENDED_TOO_LONG = "suspended_too_long"
 END_FROM_ELAPSED = "end_from_elapsed"
 END_MISSING = "end_missing"
@@ -41,16 +42,18 @@ def hold_of(
     start: int | Twice | None,
     end: int | Twice | None,
     elapsed_us: int | None,
-    suspended_us: int,
+    suspended_us: int | None,
     not_before_us: int | None,
     never_placed: bool,
 ) -> Hold:
     """The hold that the columns of one record say.
 
     Elapsed leaves suspended time out, end minus start does not. A pending record and one that was cancelled before it
-    got nodes (`never_placed`) has no start. Raises BadStamp and RowRejected."""
+    got nodes (`never_placed`) has no start. `suspended_us` None: the export has no such column; then what elapsed
+    lacks of an end that is known was suspended. Raises BadStamp and RowRejected."""
     if state in WAITING:
         return Hold(None, None, 0, NOTHING)
+    is_said, suspended_us = suspended_us is not None, suspended_us or 0
     if isinstance(start, Twice) or isinstance(end, Twice):
         held_us = None if elapsed_us is None else elapsed_us + suspended_us
         start, end = settle(start, end, held_us, not_before_us)
@@ -64,6 +67,8 @@ def hold_of(
         raise RowRejected("End", str(end // US_PER_S), "end_before_start: the run ends before it starts; look it up")
     marks = NOTHING
     if elapsed_us is not None and not -US_PER_S <= end - start - suspended_us - elapsed_us <= US_PER_S:
+        if not is_said and 0 < elapsed_us < end - start:
+            return Hold(start, end, end - start - elapsed_us, (SUSPENDED_FROM_ELAPSED,))
         marks = (ELAPSED_DISAGREES,)
     if suspended_us > end - start:
         suspended_us, marks = end - start, (*marks, SUSPENDED_TOO_LONG)
@@ -78,6 +83,18 @@ def _without_end(state: str, start_us: int, elapsed_us: int | None, suspended_us
     if elapsed_us is None:
         return Hold(start_us, None, suspended_us, (END_MISSING,))
     return Hold(start_us, start_us + elapsed_us + suspended_us, suspended_us, (END_FROM_ELAPSED,))
+
+
+def run_key(hold: Hold, job: str, submit_us: int | None, sluid: str) -> str:
+    """Tells a run from the others of its job, alike whatever columns an export has: by when it got its nodes.
+
+    One that never did, or for no time, holds nothing that could count twice: it goes by SLUID, or by raw id and
+    submission."""
+    start_us, end_us = hold.start_us, hold.end_us
+    if start_us is not None and (end_us is None or end_us > start_us):
+        return f"from {start_us // US_PER_S}"
+    submit = "" if submit_us is None else submit_us // US_PER_S
+    return sluid or f"{job}|{submit}|{'' if start_us is None else start_us // US_PER_S}"
 
 
 def spread(run: UsageRun, holds: tuple[GpuHold, ...]) -> tuple[UsageRun, ...]:

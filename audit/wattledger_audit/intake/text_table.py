@@ -90,6 +90,8 @@ def delimited_rows(name: str, lines: Iterable[str], delimiter: str) -> Iterator[
         except csv.Error as error:
             if feed.count != line:
                 raise _unclosed(name, line, feed.count) from error
+            if "field larger" in str(error):
+                raise _huge(name, line) from error
             cells = _odd_quotes(name, line, feed.last, delimiter)
         cells = [cell.strip() for cell in cells]
         if line == 1 and len(cells) <= 2 and _SEP.fullmatch(feed.last.strip()):
@@ -104,10 +106,19 @@ def _odd_quotes(name: str, line: int, text: str, delimiter: str) -> list[str]:
     try:
         cells = next(reader)
     except csv.Error as error:
-        raise InputRefused(f"{name}, line {line}: can't be split into cells ({error})") from error
+        raise InputRefused(
+            f"{name}, line {line}: {text[:60]!r} can't be split into cells ({error}): mend its quotes, or export again"
+        ) from error
     if reader.line_num > 1:
         raise _unclosed(name, line, line)
     return cells
+
+
+def _huge(name: str, line: int) -> InputRefused:
+    return InputRefused(
+        f"{name}, line {line}: a cell has more than {CELL_CHARACTERS:,} characters, which no cell of a table has: "
+        "shorten it, or export the file again"
+    )
 
 
 def _unclosed(name: str, line: int, last: int) -> InputRefused:

@@ -10,6 +10,7 @@ from wattledger_audit.intake.mig_profile import mig_share
 from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.slurm_hostlist import BadHostlist, expand_hostlist
 from wattledger_audit.intake.usage_words import UNSAID
+from wattledger_audit.intake.visible_devices import visible_devices
 
 MOST_PARTS = 1_000_000
 """A share finer than a millionth is no share that a scheduler gives."""
@@ -24,6 +25,10 @@ _GPU_WORD = re.compile(
 )
 
 
+_COUNT_FIRST = re.compile(r"(?P<gpus>[1-9]\d?)\s*[x×*]\s*(?P<model>\S.*)", re.IGNORECASE)
+_COUNT_LAST = re.compile(r"(?P<model>\S.*?)(?:\s*:\s*|\s*[×*]\s*|\s+x\s*)(?P<gpus>[1-9]\d?)", re.IGNORECASE)
+
+
 class ClaimCells(NamedTuple):
     """The cells of a row that say what it holds, as written."""
 
@@ -36,6 +41,7 @@ class ClaimCells(NamedTuple):
     share: str
     profile: str
     sku: str
+    visible: str = ""
 
 
 class UsageClaim(NamedTuple):
@@ -47,12 +53,35 @@ class UsageClaim(NamedTuple):
     share_num: int
     share_den: int
     marks: tuple[str, ...]
+    gpu_model: str = ""
+
+
+def with_counted_model(cells: ClaimCells) -> ClaimCells:
+    """The cells with what one of them says of two things told apart: a model where a device's name belongs, and a
+    count beside the model (`8x H100`, `H100:8`)."""
+    if not cells.gpu_model and (names_a_gpu(cells.device) or _counted(cells.device)):
+        cells = cells._replace(gpu_model=cells.device, device="")
+    counted = _counted(cells.gpu_model)
+    if counted is None:
+        return cells
+    gpus = str(counted[1]) if cells.gpus.lower() in UNSAID else cells.gpus
+    return cells._replace(gpu_model=counted[0], gpus=gpus)
+
+
+def _counted(text: str) -> tuple[str, int] | None:
+    """The model and the number of GPUs of `8x H100` or `H100:8`; None: no count stands beside a model."""
+    found = _COUNT_FIRST.fullmatch(text) or _COUNT_LAST.fullmatch(text)
+    if found is None or not names_a_gpu(found["model"]):
+        return None
+    return found["model"], int(found["gpus"])
 
 
 def read_claim(cells: ClaimCells) -> UsageClaim:
     """Raises RowRefused with the column's meaning as its column."""
     nodes = read_nodes(cells.node)
     marks: list[str] = []
+    if cells.visible.lower() not in UNSAID and cells.device.lower() in UNSAID:
+        cells = _with_visible(cells, nodes)
     share = _said_share(cells)
     devices = [] if cells.device.lower() in UNSAID else [d for d in _SEPARATORS.split(cells.device) if d]
     if share is None:
@@ -71,7 +100,15 @@ def read_claim(cells: ClaimCells) -> UsageClaim:
     if len(devices) > 1:
         marks.append("several_devices")
     whole = None if gpus is None else int(gpus)
-    return UsageClaim(nodes, one, whole, share.numerator, share.denominator, tuple(marks))
+    return UsageClaim(nodes, one, whole, share.numerator, share.denominator, tuple(marks), cells.gpu_model)
+
+
+def _with_visible(cells: ClaimCells, nodes: tuple[str, ...]) -> ClaimCells:
+    """The devices, or else the count, that the job's environment shows: the same indexes on each of its nodes."""
+    devices, count = visible_devices(cells.visible)
+    if count is None or devices:
+        return cells._replace(device=devices)
+    return cells if cells.gpus.lower() not in UNSAID else cells._replace(gpus=str(count * max(1, len(nodes))))
 
 
 def read_nodes(text: str) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Usage of a Kubernetes cluster from kube-state-metrics, as Prometheus range answers in JSON: one document or many,
 one after the other or one a line, whose ranges may overlap.
 
-Runs of one pod carry one `run_key` (uid, container, resource, node, count). Where a pod is told of in several files,
-or with a hole in between, the runs of one key are the union of their `[start, end)`, not its hull: whoever reads
-several files merges them so. Phases, stamps and labels only bound what requests in the same file say, so all metrics
-of a range belong in one file.
+Runs of one pod carry one `run_key` (uid, container, resource, node, count). Where a pod is told of with a hole in
+between, the runs of one key are the union of their `[start, end)`, not its hull. Phases, stamps and labels bound what
+requests say, and each metric mostly comes in a file of its own: `read_together` reads them as one.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.json_documents import looks_like_json
@@ -41,21 +42,36 @@ def detect(source: Source) -> Detection | None:
 def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterator[UsageRun]:
     """Runs by pod and container; `line` is the number of the series in the file. Series that say nothing of who held
     what are rejected. Raises InputRefused for broken JSON, failed queries, and samples without any step."""
+    yield from (run for _, run in read_together([source], options, rejections))
+
+
+def read_together(
+    sources: Sequence[Source], options: ReadOptions, rejections: Rejections
+) -> Iterator[tuple[int, UsageRun]]:
+    """Runs of files that are parts of one whole (a file a metric, a file a chunk), each with the number of the file
+    that has its claim. In whatever order the files come, the runs are the same."""
     facts = KubeFacts(options.cluster or "")
     devices = HeldDevices(facts)
-    for series in series_of(source):
-        if not facts.add(series) and not devices.add(series):
-            name = metric_name(series.labels)
-            why = "names no pod" if name.startswith(PREFIX) else "says nothing of who held what"
-            rejections.add(source.name, series.place, "metric", name, f"metric_not_used: this series {why}")
+    firsts: list[int] = []
+    place = 0
+    for source in sources:
+        firsts.append(place)
+        for series in series_of(source):
+            place = firsts[-1] + series.place
+            told = series._replace(place=place)
+            if not facts.add(told) and not devices.add(told):
+                name = metric_name(series.labels)
+                why = "names no pod" if name.startswith(PREFIX) else "says nothing of who held what"
+                rejections.add(source.name, series.place, "metric", name, f"metric_not_used: this series {why}")
     step_us = facts.step_us()
     if step_us is None and facts.last_us():
         raise InputRefused(
-            f"{source.name}: each series has one sample, so how long it speaks for is unknown: ask for a range "
+            f"{sources[0].name}: each series has one sample, so how long it speaks for is unknown: ask for a range "
             "(query_range with a step)"
         )
-    yield from claimed_runs(facts, step_us or 0)
-    yield from devices.runs(step_us)
+    for run in chain(claimed_runs(facts, step_us or 0), devices.runs(step_us)):
+        number = bisect_left(firsts, run.line) - 1
+        yield number, run._replace(line=run.line - firsts[number])
 
 
 IMPORTERS = (Importer("kube-state-metrics ranges", USAGE, detect, read),)

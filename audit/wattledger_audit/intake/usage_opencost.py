@@ -1,7 +1,7 @@
 """Usage from OpenCost or Kubecost: the allocation API's JSON. One run for each pod, container and window. Its costs
 are not read: prices are the cost file's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from wattledger_core.interval import Interval, clip, merge
@@ -46,14 +46,22 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
     The windows of one pod are consecutive parts of one run, each with its own `run_key`; of a window that overlaps
     those above it only the rest counts, and one without a rest is rejected. So are the reserved names (`__idle__`,
     `__unallocated__`, `__unmounted__`): they are no tenants. Raises InputRefused for an API error and broken JSON."""
+    yield from (run for _, run in read_together([source], options, rejections))
+
+
+def read_together(
+    sources: Sequence[Source], options: ReadOptions, rejections: Rejections
+) -> Iterator[tuple[int, UsageRun]]:
+    """Runs of several files, each with the number of its file: windows that overlap from file to file count once."""
     reader = _AllocationReader(options)
-    for place, found in enumerate(_allocations(source), 1):
-        try:
-            runs = reader.read(place, found)
-        except RowRefused as refused:
-            rejections.add(source.name, place, refused.column, refused.value, refused.reason)
-        else:
-            yield from runs
+    for part, source in enumerate(sources):
+        for place, found in enumerate(_allocations(source), 1):
+            try:
+                runs = reader.read(place, found)
+            except RowRefused as refused:
+                rejections.add(source.name, place, refused.column, refused.value, refused.reason)
+            else:
+                yield from ((part, run) for run in runs)
 
 
 def _allocations(source: Source) -> Iterator[_Found]:

@@ -1,8 +1,11 @@
 """Turns one row of a usage table into a run. Owns the order in which its cells are judged; texts repeat, so what
 they mean is kept."""
 
+import re
+from decimal import Decimal
 from operator import itemgetter
 
+from wattledger_audit.intake.column_names import bare_name
 from wattledger_audit.intake.file_proof import FileProof
 from wattledger_audit.intake.iso_stamp import NO_TIME, BadTime, IsoStamps, NotIso
 from wattledger_audit.intake.number_form import NotANumber, is_exponent_id
@@ -12,14 +15,22 @@ from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 from wattledger_audit.intake.total_row import is_total_word
-from wattledger_audit.intake.usage_claim import ClaimCells, UsageClaim, is_ambiguous_count, names_a_gpu, read_claim
-from wattledger_audit.intake.usage_columns import TIMES, is_usage_header, usage_columns, zones
+from wattledger_audit.intake.usage_claim import (
+    ClaimCells,
+    UsageClaim,
+    is_ambiguous_count,
+    names_a_gpu,
+    read_claim,
+    with_counted_model,
+)
+from wattledger_audit.intake.usage_columns import DURATIONS, TIMES, is_usage_header, usage_columns, zones
+from wattledger_audit.intake.usage_length import UnitNeeded, end_of, is_unclear, needs_a_unit, with_gpu_hours
 from wattledger_audit.intake.usage_words import UNSAID, plan_of, size_bytes, span_us, state_of, yes_or_no
 
 _MOST_SHEET_DIGITS = 15
+_PLAIN = re.compile(r"\d+(?:\.\d*)?")
 _MOST_CLAIMS = 200_000
-_ELAPSED_SLACK_US = 1_000_000
-_CLAIM = ("node", "device", "gpu_model", "gpus", "share_num", "share_den", "share", "profile", "sku")
+_CLAIM = ("node", "device", "gpu_model", "gpus", "share_num", "share_den", "share", "profile", "sku", "visible")
 _SIZES = (("memory", ""), ("memory_gb", "gb"), ("memory_gib", "gb"), ("memory_mb", "mb"), ("memory_mib", "mb"))
 
 
@@ -35,15 +46,18 @@ class UsageRowReader:
         self._proof = FileProof(source, options, is_usage_header)
         self._claims: dict[tuple[str, ...], UsageClaim] = {}
         self._claim_cells = itemgetter(*(at[meaning] for meaning in _CLAIM))
-        self._job, self._tenant, self._project, self._cluster_at = (
-            at[m] for m in ("job", "tenant", "project", "cluster")
-        )
+        self._job, self._project, self._cluster_at = (at[m] for m in ("job", "project", "cluster"))
         self._state, self._plan, self._attempt, self._tokens = (at[m] for m in ("state", "plan", "attempt", "tokens"))
         self._user, self._model, self._partition = at["user"], at["model"], at["partition"]
         self._sku, self._gpu_model, self._waits_for = at["sku"], at["gpu_model"], at["waits_for"]
         self._times = [(meaning, at[meaning]) for meaning in TIMES]
         self._zones = zones(self.columns)
-        self._rare = [m for m in ("exclusive", "cpus", "suspended", "duration", "limit") if at[m] != missing]
+        self._whose = next((m for m in ("tenant", "project", "user") if self.columns.has(m)), "tenant")
+        self._tenant = at[self._whose]
+        self._one_gpu_column = bare_name(self.columns.title["device"]) == "gpu" and not self.columns.has("gpus")
+        self._gpu_hours, self._duration = at["gpu_hours"], at["duration"]
+        rare = ("exclusive", "cpus", "suspended", *DURATIONS, "duration", "limit")
+        self._rare = [m for m in rare if at[m] != missing]
         self._rare += [meaning for meaning, _ in _SIZES if at[meaning] != missing]
 
     def read(self, line: int, cells: list[str]) -> UsageRun:
@@ -59,28 +73,31 @@ class UsageRowReader:
         marks: list[str] = []
         if not tenant:
             marks.append("no_tenant")
+        elif self._whose != "tenant":
+            marks.append(f"tenant_from_{self._whose}")
         submit_us, eligible_us, start_us, end_us = [
             self._time(line, meaning, cells[at]) if cells[at] else None for meaning, at in self._times
         ]
         state = state_of(cells[self._state])
         rare = self._rare_values(cells, marks) if self._rare else {}
         if start_us is not None:
-            end_us = _end_us(cells[self._times[3][1]], start_us, end_us, rare, marks, state)
+            end_us = self._end(line, cells, start_us, end_us, rare, marks, state)
         elif end_us is not None:
             marks.append("never_started")
         claim = self._claim(line, cells)
+        suspended_us = rare.get("suspended") or 0
+        if cells[self._gpu_hours].lower() not in UNSAID and start_us is not None and end_us is not None:
+            claim = self._checked(claim, cells[self._gpu_hours], end_us - start_us - suspended_us)
         plan = plan_of(cells[self._plan])
         if plan is None:
             marks.append("plan_unknown")
             plan = "on_demand"
-        model_tag, gpu_model = cells[self._model], cells[self._gpu_model]
-        if model_tag and not gpu_model and names_a_gpu(model_tag):
-            model_tag, gpu_model = "", model_tag
+        gpu_model = claim.gpu_model
+        model_tag = cells[self._model] if cells[self._model] != gpu_model else ""
         attempt = self._whole("attempt", cells[self._attempt])
         device_text = cells[self.columns.at["device"]]
         kind = device_text or f"{gpu_model} {claim.share_num}/{claim.share_den}"
         run_key = f"{attempt}|{','.join(claim.nodes)}|{kind}|{'' if start_us is None else start_us}"
-        suspended_us = rare.get("suspended") or 0
         return UsageRun(
             line, cells[self._cluster_at] or self._cluster, job, run_key, attempt, tenant, project, cells[self._user],
             model_tag, plan, cells[self._partition], cells[self._sku], claim.nodes, claim.device, gpu_model, claim.gpus,
@@ -114,11 +131,16 @@ class UsageRowReader:
             raise RowRefused(meaning, text, str(bad)) from bad
 
     def _claim(self, line: int, cells: list[str]) -> UsageClaim:
-        texts = self._claim_cells(cells)
+        texts = (*self._claim_cells(cells), cells[self._model])
         known = self._claims.get(texts)
         if known is not None:
             return known
-        told = ClaimCells(*texts)
+        told = with_counted_model(ClaimCells(*texts[:-1]))
+        if self._one_gpu_column and told.device.isdecimal():
+            raise InputRefused(
+                f"{self._name}, line {line}: {self.columns.title['device']} {told.device!r} can be how many GPUs or "
+                "which one: call the column gpus or gpu_index"
+            )
         if is_ambiguous_count(told.gpus):
             told = told._replace(gpus=self._proven_number(line, "gpus", told.gpus))
         if not told.gpu_model and names_a_gpu(cells[self._model]):
@@ -127,6 +149,28 @@ class UsageRowReader:
             self._claims.clear()
         claim = self._claims[texts] = read_claim(told)
         return claim
+
+    def _end(
+        self, line: int, cells: list[str], start_us: int, end_us: int | None, rare: dict[str, int], marks: list[str],
+        state: str,
+    ) -> int | None:  # fmt: skip
+        text = cells[self._duration]
+        unclear = text if "duration" not in rare and is_unclear(text) else ""
+        if needs_a_unit(unclear, end_us, state):
+            raise UnitNeeded(self._name, line, self.columns.title["duration"], text)
+        return end_of(cells[self._times[3][1]], start_us, end_us, rare, unclear, marks, state)
+
+    def _checked(self, claim: UsageClaim, text: str, held_us: int) -> UsageClaim:
+        columns = [self.columns.at[m] for m in ("gpu_hours", "gpus", "tokens") if self.columns.has(m)]
+        try:
+            hours = (
+                self._proof.number(columns, text) if claim.gpus is None or not _PLAIN.fullmatch(text) else Decimal(text)
+            )
+        except NotANumber as error:
+            raise RowRefused("gpu_hours", text, str(error)) from error
+        if hours < 0:
+            raise RowRefused("gpu_hours", text, "negative_gpu_hours: a run can't hold less than nothing; correct it")
+        return with_gpu_hours(claim, hours, held_us)
 
     def _proven_number(self, line: int, meaning: str, text: str) -> str:
         columns = [self.columns.at[m] for m in ("gpus", "tokens") if self.columns.has(m)]
@@ -164,8 +208,10 @@ class UsageRowReader:
             text = cells[self.columns.at[meaning]]
             if text.lower() in UNSAID or (meaning == "limit" and text.upper() in ("UNLIMITED", "PARTITION_LIMIT")):
                 continue
+            if meaning == "duration" and is_unclear(text):
+                continue
             value = _rare_value(meaning, text)
-            name = "memory" if meaning.startswith("memory") else meaning
+            name = meaning.partition("_")[0]
             if value is None:
                 marks.append(f"{name}_unreadable")
             else:
@@ -178,27 +224,7 @@ def _rare_value(meaning: str, text: str) -> int | None:
         return yes_or_no(text)
     if meaning == "cpus":
         return int(text) if text.isdecimal() else None
+    if meaning in DURATIONS:
+        return span_us(text, meaning.removeprefix("duration_"))
     unit = dict(_SIZES).get(meaning)
     return span_us(text) if unit is None else size_bytes(text, unit)
-
-
-def _end_us(
-    text: str, start_us: int, end_us: int | None, rare: dict[str, int], marks: list[str], state: str
-) -> int | None:
-    """The end, from the duration where there is none, held against start, duration and suspension."""
-    elapsed_us = rare.get("duration")
-    suspended_us = rare.get("suspended", 0)
-    if end_us is None and elapsed_us is not None and state not in ("RUNNING", "SUSPENDED", "PENDING"):
-        marks.append("end_from_duration")
-        return start_us + elapsed_us + suspended_us
-    if end_us is None:
-        return None
-    if end_us < start_us:
-        raise RowRefused("end", text, "end_before_start: it ends before it starts; correct the row")
-    if suspended_us > end_us - start_us:
-        raise RowRefused("suspended", text, "suspended_over_run: it was suspended longer than it ran; correct the row")
-    if elapsed_us is not None and all(
-        abs(end_us - start_us - less - elapsed_us) > _ELAPSED_SLACK_US for less in (0, suspended_us)
-    ):
-        marks.append("elapsed_disagrees")
-    return end_us

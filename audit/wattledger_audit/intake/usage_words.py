@@ -34,7 +34,12 @@ _YES, _NO = frozenset({"1", "yes", "y", "true", "t", "exclusive"}), frozenset({"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?)(b?|bytes)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _LEAST_PLAIN_BYTES = 1 << 20
-_SECONDS = re.compile(r"(\d+)(?:\.(\d{1,6}))?\d*\s*(?:s|sec|secs|seconds)?", re.IGNORECASE)
+_SPAN = re.compile(
+    r"(\d+(?:[.,]\d+)?|\d*[.,]\d+)\s*(ms|milliseconds|s|sec|secs|seconds?|min|mins|minutes?|h|hrs?|hours?|d|days?)?",
+    re.I,
+)
+_US_OF = {"ms": 1000, "s": US_PER_S, "min": 60 * US_PER_S, "h": 3600 * US_PER_S, "d": 86_400 * US_PER_S}
+_UNIT_OF = {"mil": "ms", "sec": "s", "min": "min", "hr": "h", "hrs": "h", "hou": "h", "day": "d"}
 
 
 @lru_cache(maxsize=4096)
@@ -73,11 +78,26 @@ def size_bytes(text: str, unit: str = "") -> int | None:
     return None if bare and 0 < size < _LEAST_PLAIN_BYTES else size
 
 
-def span_us(text: str) -> int | None:
-    """µs of `3600`, `3600.5 s`, `[D-]HH:MM:SS`; None: no duration."""
-    if found := _SECONDS.fullmatch(text.strip()):
-        return int(found[1]) * US_PER_S + int((found[2] or "").ljust(6, "0"))
+def span_us(text: str, unit: str = "s") -> int | None:
+    """µs of `3600`, `3600.5 s`, `1,5 h`, `[D-]HH:MM:SS`; a plain number is in `unit`. None: no duration."""
+    if found := _SPAN.fullmatch(text.strip()):
+        said = (found[2] or unit).lower()
+        return int(Decimal(found[1].replace(",", ".")) * _US_OF[_UNIT_OF.get(said[:3], said)])
     try:
         return duration_us(text.strip())
     except ValueError:
         return None
+
+
+def is_bare_number(text: str) -> bool:
+    """Whether a duration is written as a number without a unit."""
+    found = _SPAN.fullmatch(text.strip())
+    return found is not None and found[2] is None
+
+
+def could_be_span(text: str, length_us: int, slack_us: int) -> bool:
+    """Whether a number without a unit is this length of time in milliseconds, seconds, minutes or hours."""
+    return any(
+        (told := span_us(text, unit)) is not None and abs(told - length_us) <= max(slack_us, _US_OF[unit] // 100)
+        for unit in ("ms", "s", "min", "h")
+    )

@@ -62,6 +62,11 @@ def ratio_or_none(part: Decimal | None, whole: Decimal | None) -> str | None:
     return None if part is None or not whole else ratio(part, whole)
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 tenant`, `1,200 tenants`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def cents(amount: Decimal) -> str:
     """An amount for a sentence: to the cent, thousands separated."""
     return f"{amount.quantize(Decimal('0.01'), context=MONEY_CONTEXT):,f}"

@@ -40,7 +40,7 @@ _LABELS = {
 def build_bridge_steps(assessment: Assessment) -> list[Step]:
     """From contract × measured to billed; with costs, on to the margin. Empty without billing."""
     groups = assessment.bridge
-    if not groups:
+    if not assessment.has_billing:
         return []
     sums = totals(groups)
     steps = [_step(assessment, name, sums[name], groups) for name in STEPS]
@@ -95,10 +95,13 @@ def _quantity_off(group: GroupBridge) -> Fraction:
 def _invoices(assessment: Assessment, name: str, groups: Sequence[GroupBridge]) -> list[str]:
     if name in (EXPECTED, UNBILLED):
         return []
+
+    def place(line: Revenue) -> tuple[str, int]:
+        return assessment.gathered.billing[line.file][0], line.line.line
+
     ordered = sorted(groups, key=lambda group: -abs(group.amounts[name]))
-    if name == CREDIT:
-        return [_invoice(assessment, line) for group in ordered for line in group.credits]
-    return [_invoice(assessment, line) for group in ordered for line in group.lines]
+    listed = [sorted(group.credits if name == CREDIT else group.lines, key=place) for group in ordered]
+    return [_invoice(assessment, line) for lines in listed for line in lines]
 
 
 def _invoice(assessment: Assessment, line: Revenue) -> str:

@@ -5,7 +5,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from wattledger_core.capacity import FREE_STATE, HELD_STATE, RESERVED_STATE, STRANDED_STATE, UNAVAILABLE_STATE
-from wattledger_core.interval import length_us
 from wattledger_core.line import IDLE
 from wattledger_core.sweep import PARTS_PER_US
 from wattledger_core.units import MONEY_CONTEXT, UJ_PER_KWH, US_PER_HOUR
@@ -13,7 +12,6 @@ from wattledger_core.verdict import NOT_REPRICED_PLANS
 
 from wattledger_audit.assessment.assess import LEAKAGE, Assessment
 from wattledger_audit.assessment.billable import PARTS_PER_HOUR, Sold
-from wattledger_audit.assessment.fleet_book import Node
 from wattledger_audit.assessment.waiting import Match
 from wattledger_audit.report.amount_text import fraction_hours, kwh, money, part_hours, ratio, us_hours
 from wattledger_audit.report.model import CapacityState, IdleNode, TokenRow, WaitingRun
@@ -119,18 +117,13 @@ def build_idle(assessment: Assessment) -> list[IdleNode]:
         rows.append(
             IdleNode(
                 node=name, site=node.site, gpu_model=node.gpu_model, gpus=node.gpus, idle_gpu_hours=part_hours(parts),
-                idle_ratio=ratio(parts, installed_us(node) * PARTS_PER_US), cost=money(cost),
+                idle_ratio=ratio(parts, node.installed_us * PARTS_PER_US), cost=money(cost),
                 energy_kwh=kwh(energy.get(name)),
                 waiting=[_waiting(assessment, match, parts, cost) for match in found[:SHOWN_RUNS]],
                 waiting_more=max(len(found) - SHOWN_RUNS, 0),
             )
         )  # fmt: skip
     return sorted(rows, key=lambda row: (-Decimal(row.cost or 0), -Decimal(row.idle_gpu_hours), row.node))
-
-
-def installed_us(node: Node) -> int:
-    """In-service device-time of a node, from its service intervals alone."""
-    return length_us(node.service) * node.gpus
 
 
 def _waiting(assessment: Assessment, match: Match, idle_parts: int, cost: Decimal | None) -> WaitingRun:
@@ -147,9 +140,12 @@ def _waiting(assessment: Assessment, match: Match, idle_parts: int, cost: Decima
 
 
 def _lost(assessment: Assessment, match: Match) -> Decimal | None:
-    """What a run that was cancelled while it waited would have been billed for the matched hours."""
+    """What a run that was cancelled while it waited would have been billed for the matched hours; an internal run or
+    a trial nothing."""
     node = assessment.fleet.nodes[match.node]
     holder = assessment.terms.holder(assessment.runs, match.run, node.gpu_model)
+    if holder.plan in NOT_REPRICED_PLANS:
+        return None
     sold = Sold(holder.tenant, holder.sku, holder.plan, node.site, node.gpu_model)
     rate = assessment.rates.rate(sold, assessment.period.start_us).per_gpu_hour
     return None if rate is None else _portion(Decimal(1), rate * Fraction(match.matched_us, US_PER_HOUR))

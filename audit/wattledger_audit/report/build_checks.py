@@ -15,12 +15,12 @@ from wattledger_audit.assessment.bridge import BILLED, STEPS, totals
 from wattledger_audit.assessment.cost_book import MeterReading
 from wattledger_audit.assessment.energy_lines import MODELLED
 from wattledger_audit.report.amount_text import kwh, money_text, part_hours, ratio
-from wattledger_audit.report.build_capacity import installed_us
+from wattledger_audit.report.mark_rules import MARK_RULES
 from wattledger_audit.report.model import Coverage, Found, TieOut
 from wattledger_audit.report.sums import ZERO, by_state, total
 
 _RULES = {
-    "overlap": "shares above the whole are scaled to 1",
+    "overlap": "claims above what there is are scaled to it",
     "hold_on_failed_node": "the node failed: the hold ends there",
     "hold_out_of_service": "the device was not in service: the time is not counted",
     "uneven_spread": "GPUs that do not divide by the nodes stand on the first ones",
@@ -57,7 +57,7 @@ def _tie(name: str, left: tuple[str, Decimal], right: tuple[str, Decimal], unit:
 
 def _device_time(assessment: Assessment) -> TieOut:
     lines = sum(assessment.swept.ledger.parts.values())
-    service = sum(installed_us(node) for node in assessment.fleet.nodes.values() if not node.floating) * PARTS_PER_US
+    service = sum(node.installed_us for node in assessment.fleet.nodes.values() if not node.floating) * PARTS_PER_US
     if any(node.floating for node in assessment.fleet.nodes.values()):
         # usage without a node is in service only while it is held: it is its own measure
         service += _floating_parts(assessment)
@@ -129,20 +129,46 @@ def _apart(rows: list[CostRow]) -> tuple[Decimal, int]:
 
 def _energy(assessment: Assessment) -> list[TieOut]:
     """Metered kWh of each site against what was measured or modelled there."""
-    return [_meter(assessment, reading) for reading in assessment.book.meters]
+    found = []
+    for reading in assessment.book.meters:
+        found.append(_meter(assessment, reading))
+        if reading.amount is not None and assessment.stage != LEAKAGE:
+            found.append(_power_bill(assessment, reading, reading.amount))
+    return found
+
+
+def _inside(assessment: Assessment, reading: MeterReading, whole: Decimal, quantum: str) -> Decimal:
+    """The part of a reading that lies in the period, by time."""
+    start_us, end_us = assessment.period.start_us, assessment.period.end_us
+    inside_us = max(min(reading.end_us, end_us) - max(reading.start_us, start_us), 0)
+    product = MONEY_CONTEXT.multiply(whole, Decimal(inside_us))
+    part = MONEY_CONTEXT.divide(product, Decimal(reading.end_us - reading.start_us))
+    return part.quantize(Decimal(quantum), context=MONEY_CONTEXT)
+
+
+def _power_bill(assessment: Assessment, reading: MeterReading, amount: Decimal) -> TieOut:
+    """What the site's power cost, against what the tariff makes of its GPUs' energy."""
+    priced = total(
+        row.cost for row in assessment.costed.rows
+        if row.component == "energy" and reading.site in ("", row.site)
+        and reading.start_us <= row.start_us < reading.end_us
+    )  # fmt: skip
+    named = "energy that no GPU drew, demand charges and taxes, or a tariff that is not the bill's"
+    for what, kilowatts in (("committed", reading.committed_kw), ("peak", reading.peak_kw)):
+        named += f"; {what} {kilowatts:f} kW" if kilowatts is not None else ""
+    return _tie(
+        f"power bill{' of ' + reading.site if reading.site else ''}",
+        ("the bill, the part in the period", _inside(assessment, reading, amount, "0.000001")),
+        ("energy cost by the tariff", priced), reading.currency, named,
+    )  # fmt: skip
 
 
 def _meter(assessment: Assessment, reading: MeterReading) -> TieOut:
-    start_us, end_us = assessment.period.start_us, assessment.period.end_us
-    inside = Fraction(
-        max(min(reading.end_us, end_us) - max(reading.start_us, start_us), 0), reading.end_us - reading.start_us
-    )
-    metered = MONEY_CONTEXT.divide(
-        MONEY_CONTEXT.multiply(reading.kwh, Decimal(inside.numerator)), Decimal(inside.denominator)
-    ).quantize(Decimal("0.001"), context=MONEY_CONTEXT)
+    metered = _inside(assessment, reading, reading.kwh, "0.001")
     lines = [
         line for line in assessment.costed.lines
         if line.kind == "energy" and line.energy_uj is not None and reading.site in ("", line.site)
+        and reading.start_us <= line.start_us < reading.end_us
     ]  # fmt: skip
     known = sum(line.energy_uj or 0 for line in lines)
     modelled = sum(line.energy_uj or 0 for line in lines if line.method == MODELLED)
@@ -242,7 +268,7 @@ def _found(kind: str, places: list[tuple[str, int, str]]) -> Found:
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     return Found(
         kind=kind, count=sum(count for _, count, _ in places), nodes=", ".join(nodes[:3]) + more,
-        example=places[0][2], rule=_RULES.get(kind, "counted as the source says"),
+        example=places[0][2], rule=_RULES.get(kind) or MARK_RULES.get(kind, "counted as the source says"),
     )  # fmt: skip
 
 

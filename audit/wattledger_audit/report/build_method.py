@@ -1,6 +1,8 @@
 """How the figures were made, and what was assumed where the files are silent: in sentences, for an auditor."""
 
 from wattledger_audit.assessment.assess import LEAKAGE, Assessment
+from wattledger_audit.report.amount_text import cents
+from wattledger_audit.report.log_span import log_gap
 
 _METHOD = (
     "Times are half-open intervals in UTC, to the microsecond. Every device in service is in exactly one state at any "
@@ -33,6 +35,9 @@ def method_of(assessment: Assessment) -> list[str]:
 def assumptions_of(assessment: Assessment) -> list[str]:
     """What was taken for granted, each said once."""
     said = [f"The period is {assessment.period.title} ({assessment.period.zone.key}): {assessment.period.why}."]
+    gap = log_gap(assessment)
+    if gap is not None:
+        said.append(f"{gap.said()}.")
     inferred = [node for node in assessment.fleet.nodes.values() if node.inferred and not node.floating]
     if inferred:
         named = ", ".join(node.name for node in inferred[:3]) + ("…" if len(inferred) > 3 else "")
@@ -46,6 +51,12 @@ def assumptions_of(assessment: Assessment) -> list[str]:
         said.append(
             f"{len(assessment.swept.uncounted)} runs do not say how many GPUs they held: they are in no figure but the "
             "coverage."
+        )
+    replaced = assessment.revenue.left_out.get("replaced_by_redelivery")
+    if replaced is not None:
+        said.append(
+            f"Invoices that came more than once count once ({cents(replaced)} {assessment.book.currency} is replaced): "
+            "of files with the same invoice the one that was named last counts, so name them oldest first."
         )
     if assessment.runs.redelivered:
         said.append(f"{assessment.runs.redelivered} runs came more than once and count once.")

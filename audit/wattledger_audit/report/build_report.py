@@ -1,6 +1,5 @@
 """An assessment as a Report: the verdict in words, then every part from its builder."""
 
-from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import version
@@ -8,11 +7,11 @@ from importlib.metadata import version
 from wattledger_core.units import MONEY_CONTEXT, PPM
 from wattledger_core.verdict import NOT_REPRICED_PLANS
 
-from wattledger_audit.assessment.assess import LEAKAGE, Assessment
+from wattledger_audit.assessment.assess import Assessment
 from wattledger_audit.assessment.billable import PARTS_PER_HOUR
 from wattledger_audit.assessment.bridge import UNBILLED, totals
 from wattledger_audit.intake.refusal import Rejections
-from wattledger_audit.report.amount_text import cents, fraction_hours, money, part_hours, ratio
+from wattledger_audit.report.amount_text import fraction_hours, money, ratio
 from wattledger_audit.report.build_bridge import build_bridge_steps
 from wattledger_audit.report.build_capacity import (
     build_idle,
@@ -25,12 +24,12 @@ from wattledger_audit.report.build_checks import build_coverage, build_found, bu
 from wattledger_audit.report.build_method import assumptions_of, method_of
 from wattledger_audit.report.build_rows import build_rows
 from wattledger_audit.report.build_walk import build_walk
-from wattledger_audit.report.model import FileUsed, Report, Row
+from wattledger_audit.report.headline import headline, verdict_lines
+from wattledger_audit.report.model import FileUsed, Report
 from wattledger_audit.report.next_answer import next_answer
 from wattledger_audit.report.sums import ZERO, total
 
-WORST = 5
-COUNTED_ELSEWHERE = ("total_row", "replaced_by_redelivery")
+COUNTED_ELSEWHERE = ("total_row", "replaced_by_redelivery", "duplicate_line")
 """Codes of billing lines whose money is in other lines: a file's own total, a delivery that came again."""
 
 
@@ -59,9 +58,9 @@ def build_report(assessment: Assessment, rejections: Rejections) -> Report:
         target_margin=ratio(book.target_margin_ppm, PPM),
         price_step=format(book.price_step, "f"),
         depth=_depth(assessment),
-        headline=_headline(assessment, tenants, below, short, unbilled),
-        verdict_lines=_verdict_lines(assessment, tenants),
-        next_answer=next_answer(assessment, tenants, coverage),
+        headline=headline(assessment, tenants, below, short),
+        verdict_lines=verdict_lines(assessment, tenants),
+        next_answer=next_answer(assessment, tenants, coverage, rejections),
         below_cost_tenants=len(below),
         below_cost_by=money(short) or "0.00",
         unbilled=money(unbilled),
@@ -96,42 +95,6 @@ def _billed_over_installed(fleet: dict[str, str]) -> str | None:
     if "billed" not in fleet or not Decimal(fleet["installed"]):
         return None
     return ratio(Decimal(fleet["billed"]), Decimal(fleet["installed"]))
-
-
-def _headline(
-    assessment: Assessment, tenants: Sequence[Row], below: Sequence[Row], short: Decimal, unbilled: Decimal | None
-) -> str:
-    currency, title = assessment.book.currency, assessment.period.title
-    sold = sum(row.plan not in NOT_REPRICED_PLANS for row in tenants)
-    if assessment.stage == LEAKAGE:
-        if unbilled is None:
-            held = part_hours(sum(assessment.swept.run_parts))
-            return (
-                f"{held.split('.')[0]} GPU-hours were held in {title}; without billing and costs there is no verdict."
-            )
-        return (
-            f"{cents(unbilled)} {currency} of usage was not billed in {title}, of {sold} tenants; what machines cost "
-            "is not given, so nobody is judged yet."
-        )
-    if not assessment.has_billing:
-        return f"What {sold} tenants cost in {title}; without a billing export there is no margin."
-    said = (
-        f"{len(below)} of {sold} tenants are billed below cost in {title}, by {cents(short)} {currency} in all"
-        if below
-        else f"No tenant of {sold} is known to be billed below cost in {title}"
-    )
-    leak = f"; {cents(unbilled)} {currency} of usage was not billed" if unbilled else ""
-    return f"{said}{leak}."
-
-
-def _verdict_lines(assessment: Assessment, tenants: Sequence[Row]) -> list[str]:
-    """The worst first, each with its action."""
-    currency = assessment.book.currency
-    lines = []
-    for row in tenants[:WORST]:
-        margin = "" if row.margin is None else f", margin {cents(Decimal(row.margin))} {currency}"
-        lines.append(f"{row.tenant}{f' ({row.plan})' if row.plan else ''}: {row.verdict}{margin}: {row.action}")
-    return lines
 
 
 def _files(assessment: Assessment, rejections: Rejections) -> list[FileUsed]:

@@ -32,6 +32,8 @@ from wattledger_audit.report.sums import ZERO, RowKey, Sums, by_row
 
 NO_COSTS = "no costs: give --costs FILE or --per-gpu-hour X"
 NO_BILLING = "no billing: give a billing export"
+NO_USAGE = "no usage goes with what was billed"
+_LACKING = {NO_COSTS: "give costs: --per-gpu-hour X", NO_BILLING: "give a billing export"}
 
 
 def build_rows(assessment: Assessment) -> tuple[list[Row], list[Row]]:
@@ -90,7 +92,7 @@ def _row(assessment: Assessment, verdict: Verdict, sums: Sums, figures: Mapping[
         plan=verdict.plan,
         gpu_hours=us_hours(verdict.held_us),
         billable_gpu_hours=us_hours(verdict.billable_us),
-        billed_gpu_hours=fraction_hours(sums.billed_hours) if assessment.has_billing else None,
+        billed_gpu_hours=_billed_hours(assessment, sums),
         provider_paid_gpu_hours=part_hours(sums.provider_paid_parts),
         energy_kwh=kwh(sums.energy_uj),
         energy_depth=sums.depth,
@@ -121,6 +123,12 @@ def _row(assessment: Assessment, verdict: Verdict, sums: Sums, figures: Mapping[
     )
 
 
+def _billed_hours(assessment: Assessment, sums: Sums) -> str | None:
+    """Hours of the invoice lines; None without billing, or where no line says a quantity in GPU time."""
+    unsaid = bool(sums.unsaid_quantities) and not sums.billed_hours
+    return None if unsaid or not assessment.has_billing else fraction_hours(sums.billed_hours)
+
+
 def _contract_price(assessment: Assessment, verdict: Verdict) -> Decimal | None:
     """The agreed price where all that the row holds has one and the same."""
     found = {
@@ -136,9 +144,10 @@ def _contract_price(assessment: Assessment, verdict: Verdict) -> Decimal | None:
 def _figures(assessment: Assessment, verdict: Verdict, sums: Sums, unbilled: Decimal) -> Figures:
     """One policy's figures; without costs or billing they are None, and the reason says what is missing."""
     lacks = NO_COSTS if assessment.stage == LEAKAGE else "" if assessment.has_billing else NO_BILLING
+    unused = not (lacks or verdict.held_us or verdict.billable_us or verdict.own_cost)
     costed = assessment.stage != LEAKAGE
-    word = INSUFFICIENT if lacks else verdict.verdict
-    reason = lacks or verdict.reason
+    word = INSUFFICIENT if lacks or unused else verdict.verdict
+    reason = lacks or (NO_USAGE if unused else verdict.reason)
     margin = None if lacks else verdict.margin
     return Figures(
         idle_share=money(verdict.idle_share) if costed else None,
@@ -163,13 +172,14 @@ def _action(assessment: Assessment, verdict: Verdict, word: str, reason: str, su
         return "not sold: show its cost to whoever pays for it"
     if assessment.has_billing and verdict.billable_us and not verdict.billed:
         worth = f", {cents(unbilled)} {currency} by its rate" if unbilled > 0 else ""
-        return f"bill it: {us_hours(verdict.billable_us).split('.')[0]} GPU-hours were used and not billed{worth}"
+        hours = f"{round(Decimal(us_hours(verdict.billable_us))):,}"
+        return f"bill it: {hours} GPU-hours were used and not billed{worth}"
     if not verdict.billable_us and verdict.billed > 0:
         return "find out what was billed: no usage goes with it"
     if unbilled > 0 and verdict.billed and unbilled * 20 > verdict.billed:
         return f"bill what is missing first: {cents(unbilled)} {currency} were used and not billed"
     if word == INSUFFICIENT:
-        return f"give what is missing: {reason}"
+        return _LACKING.get(reason) or f"give what is missing: {reason}"
     suggested = verdict.suggested_price_per_gpu_hour
     if word in (LOSES_CASH, COVERS_CASH) and suggested is not None:
         urgency = "now: it does not cover its cash cost" if word == LOSES_CASH else "at the next renewal"

@@ -82,13 +82,13 @@ def _add_uses(assessment: Assessment, found: dict[RowKey, Sums]) -> None:
         if key.holder.reason.startswith(FAILED_RUN):
             for sums in _both(found, key.holder.project, key.holder.sku, key.holder.plan):
                 sums.provider_paid_parts += parts
-    for revenue in assessment.revenue.lines:
-        if revenue.gpu and revenue.category in ("usage", "commitment", "shortfall"):
-            for sums in _both(found, revenue.tenant, revenue.sku, revenue.plan):
-                if revenue.gpu_hours is None:
-                    sums.unsaid_quantities += 1
-                else:
-                    sums.billed_hours += revenue.gpu_hours
+    billed = assessment.judged.billed
+    for sold, hours in billed.hours.items():
+        for sums in _both(found, sold.tenant, sold.sku, sold.plan):
+            sums.billed_hours += hours
+    for sold in billed.unsaid:
+        for sums in _both(found, sold.tenant, sold.sku, sold.plan):
+            sums.unsaid_quantities += 1
 
 
 def _both(found: dict[RowKey, Sums], tenant: str, sku: str, plan: str) -> Iterable[Sums]:

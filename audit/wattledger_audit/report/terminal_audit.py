@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from wattledger_audit.report.amount_text import counted
 from wattledger_audit.report.model import FileUsed, Report, Step
 from wattledger_audit.report.shown import number_text, percent_text, share_text
 from wattledger_audit.report.terminal_line import WIDTH, clean, cut, packed, wrapped
@@ -25,14 +26,15 @@ def show_audit(console: Console, report: Report, out: Path | None = None) -> Non
     At most LINES lines of WIDTH columns whatever the report holds: what does not fit is cut with `…` or counted; only
     the path of the report is never cut. `out` is the folder that it was written to.
     """
-    files, bridge = _files(report), _bridge(report)
     headline, following = clean(report.headline or report.title), clean(report.next_answer)
-    # Five more lines may be there: the headline, capacity, coverage, the next answer, and where the report is.
-    spare = LINES - len(files) - len(bridge) - len(worst_lines(report, 0)) - 5
-    first = wrapped("", headline, 2 if spare > 0 else 1)
-    spare -= len(first) - 1
-    after = wrapped("Next: ", following, 2 if spare > 0 else 1) if following else []
-    spare -= len(after) - 1
+    first = wrapped("", headline, 2)
+    after = wrapped("Next: ", following, 2) if following else []
+    files, bridge, worst = _files(report, FILES), _bridge(report), worst_lines(report, 0)
+    # Three more lines are there: capacity, coverage, and where the report is.
+    spare = LINES - len(first) - len(after) - len(files) - len(bridge) - len(worst) - 3
+    if spare < 0:
+        files = _files(report, len(files) + spare)
+        spare = 0
     _print(console, first, "bold")
     _print(console, [*files, *bridge, *worst_lines(report, spare), _capacity(report), _coverage(report)])
     _print(console, after, "bold")
@@ -45,9 +47,9 @@ def _print(console: Console, lines: Sequence[str], style: str = "") -> None:
         console.print(Text(line, style), soft_wrap=True, highlight=False)
 
 
-def _files(report: Report) -> list[str]:
-    """A line a file; of more than FILES the rest in one line."""
-    shown = report.files if len(report.files) <= FILES else report.files[: FILES - 1]
+def _files(report: Report, most: int) -> list[str]:
+    """A line a file; of more than `most` the rest in one line: the verdict's sentences come before them."""
+    shown = report.files if len(report.files) <= most else report.files[: most - 1]
     rest = report.files[len(shown) :]
     lines = [_file(one) for one in shown]
     if rest:
@@ -57,7 +59,7 @@ def _files(report: Report) -> list[str]:
 
 
 def _file(one: FileUsed) -> str:
-    known = [f"{one.records:,} rows"]
+    known = [counted(one.records, "row")]
     if one.gpu_hours is not None:
         known.append(f"{number_text(one.gpu_hours)} GPU-h")
     known += [f"{number_text(amount)} {currency}" for currency, amount in one.money.items()]
@@ -91,7 +93,7 @@ def _steps(bridge: Sequence[Step]) -> list[str]:
     """`expected 41,200.00`, `− unbilled 3,100.00`, …, `= billed 36,780.00`."""
     items = []
     for place, step in enumerate(bridge):
-        name, amount = clean(step.step).replace("_", " "), number_text(step.amount)
+        name, amount = clean(step.step).replace("_x_", " × ").replace("_", " "), number_text(step.amount)
         if step.amount is None and step.hours is not None:
             amount = f"{number_text(step.hours)} GPU-h"
         if step.kind == "total":
@@ -111,14 +113,16 @@ def _is_zero(amount: str | None) -> bool:
 
 def _capacity(report: Report) -> str:
     """Billed ÷ installed, and what the rest was, largest first."""
-    billed = f"Capacity: billed ÷ installed {percent_text(report.billed_over_installed)}"
-    if not report.waterfall:
-        return cut(billed)
-    whole = report.waterfall[0].gpu_hours
+    ratio, whole = report.billed_over_installed, report.waterfall[0].gpu_hours if report.waterfall else "0"
+    if _is_zero(whole):
+        return "Capacity: no machine is known."
+    billed = f"{number_text(whole)} GPU-h installed"
+    if ratio is not None:
+        billed = f"billed ÷ installed {percent_text(ratio)} of {number_text(whole)} GPU-h"
     parts = [state for state in report.waterfall if state.kind == "part" and not _is_zero(state.gpu_hours)]
     parts.sort(key=lambda state: Decimal(state.gpu_hours), reverse=True)
-    rest = ", ".join(f"{clean(state.label)} {share_text(state.gpu_hours, whole)}" for state in parts)
-    return cut(f"{billed} of {number_text(whole)} GPU-h" + (f"; {rest}" if rest else ""))
+    rest = ", ".join(f"{clean(state.label).partition(' (')[0]} {share_text(state.gpu_hours, whole)}" for state in parts)
+    return cut(f"Capacity: {billed}" + (f"; {rest}" if rest else ""))
 
 
 def _coverage(report: Report) -> str:

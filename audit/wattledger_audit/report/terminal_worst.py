@@ -62,7 +62,7 @@ def _name(row: Row) -> str:
 
 def _leakage(title: str, rows: Sequence[Row], places: int, _: Mapping[str, str]) -> tuple[list[list[str]], int]:
     """Without costs: what was used beside what was billed."""
-    heading = [title, "used GPU-h", "billed GPU-h", "billed", "per GPU-h"]
+    heading = [title, "billable GPU-h", "billed GPU-h", "billed", "per GPU-h"]
     cells = [
         [
             _name(row),
