@@ -33,8 +33,8 @@ Say = Callable[[str, int], None]
 """Called with a file's name and the records read so far, now and then."""
 TOLD_EACH = 50_000
 LOSES_NOTHING = frozenset({
-    "blank_line", "cancelled", "comment", "duplicate_line", "duplicate_row", "duplicate_window", "not_final",
-    "repeated_header", "status_not_told", "step_of_job", "total_row",
+    "blank_line", "cancelled", "comment", "duplicate_line", "duplicate_row", "duplicate_window", "idle_capacity",
+    "not_final", "repeated_header", "status_not_told", "step_of_job", "total_row",
 })  # fmt: skip
 """Codes of lines that hold no use and no money of their own."""
 SHOWN = 80

@@ -322,12 +322,6 @@ def _held_stranded(audited: Audited, own: dict[str, Decimal]) -> Decimal:
     return sum((row.cost or Decimal(0) for row in rows if row.state == "stranded" and row.tenant in own), Decimal(0))
 
 
-PLACED_LATER = pytest.mark.xfail(
-    strict=True, reason="the sweep does not yet ask who holds what, nor how large a node is"
-)
-
-
-@PLACED_LATER
 @pytest.mark.parametrize(
     ("log", "reserved", "states"),
     [

@@ -151,3 +151,25 @@ def test_a_cost_file_that_prices_nothing_yet_claims_no_margin(tmp_path: Path) ->
     assert audited.report.stage == "leakage"
     assert "margin" not in bridge_amounts(audited)
     assert tenant_row(audited, "a").verdict == "insufficient data"
+
+
+def test_more_billed_than_the_fleet_has_is_shown(tmp_path: Path) -> None:
+    """vBilling's sample invoice: 8 × H100 in April with 7,680 GPU-hours; 8 × 720 = 5,760."""
+    usage = USAGE_HEADER + "j,0,a,,n1,,H100,8,1,1,2026-04-01T00:00:00Z,2026-05-01T00:00:00Z,COMPLETED,,\n"
+    billing = BILLING_HEADER + "I,a,2026-04-01T00:00:00Z,2026-05-01T00:00:00Z,8x H100 dedicated,7680,GPU-hours,99,USD\n"
+    costs = HEAD + "fleet:\n  - {node: n1, gpu_model: H100, gpus: 8}\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "b.csv": billing, "costs.yaml": costs}, "2026-04")
+    found = {one.kind: one for one in audited.report.discrepancies}
+    assert "7,680 GPU-hours of H100 were billed, and 5,760 were in service" in found["billed_beyond_capacity"].example
+    fitting = billing.replace("7680", "5760")
+    audited = audit_texts(tmp_path, {"u.csv": usage, "b.csv": fitting, "costs.yaml": costs}, "2026-04")
+    assert "billed_beyond_capacity" not in {one.kind for one in audited.report.discrepancies}
+
+
+def test_a_run_that_says_another_model_than_its_machine_is_shown_and_the_machine_counts(tmp_path: Path) -> None:
+    usage = USAGE_HEADER + "j,0,a,,n1,,V100,1,1,1,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,COMPLETED,,\n"
+    costs = HEAD + FLEET + "compute:\n  - {gpu_model: A100, per_gpu_hour: 3}\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, DAY)
+    found = {one.kind: one for one in audited.report.discrepancies}
+    assert (found["model_differs"].count, found["model_differs"].nodes) == (1, "n1")
+    assert tenant_row(audited, "a").cost_own == "72.00"

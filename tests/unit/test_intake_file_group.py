@@ -9,7 +9,7 @@ import pytest
 from wattledger_audit.assessment.run_book import Shape, Who
 from wattledger_audit.gathering import Gathered, gather
 from wattledger_audit.intake.options import ReadOptions
-from wattledger_audit.intake.refusal import Rejections
+from wattledger_audit.intake.refusal import InputRefused, Rejections
 
 from tests.unit.kube_answers import Item, S, T, about, answer, every, request, series
 
@@ -134,3 +134,24 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     assert [file.name for file in found.files] == [*names, names[0]]
     assert [name for name, _ in found.billing] == names
     assert {name for name, _ in rejections.counts} == set(names)
+
+
+NOTHING = '{"status":"success","data":{"resultType":"matrix","result":[]}}'
+FAILED = '{"status":"error","errorType":"bad_data","error":"too many samples"}'
+
+
+def test_a_query_that_found_nothing_is_no_reason_to_refuse_the_others(tmp_path: Path) -> None:
+    """No pod completed in that range, say: the answer has no series."""
+    texts = {f"{name}.json": answer(*items) for name, items in PARTS.items()} | {"completions_2.json": NOTHING}
+    assert runs_in(gathered(tmp_path, texts)) == runs_in(
+        gathered(tmp_path, {f"{name}.json": answer(*items) for name, items in PARTS.items()})
+    )
+
+
+@pytest.mark.parametrize("role", [None, "usage", "telemetry"])
+def test_a_query_that_failed_is_refused_with_what_prometheus_said(tmp_path: Path, role: str | None) -> None:
+    path = tmp_path / "requests.json"
+    path.write_text(FAILED)
+    refused = pytest.raises(InputRefused, match=r"requests\.json.*too many samples")
+    with Rejections.into(tmp_path / "rejected.csv") as rejections, refused:
+        gather([(path, role)], ReadOptions(), rejections)

@@ -76,6 +76,7 @@ def test_a_window_that_is_told_again_counts_once(tmp_path: Path) -> None:
     covered = sorted(((run.start_us or 0) // S - T, (run.end_us or 0) // S - T) for run in runs)
     assert covered == [(0, 3600), (3600, 7200), (7200, 10800)]
     assert [each["reason"].split(":")[0] for each in rejected] == ["duplicate_window", "duplicate_window"]
+    assert {each["value"] for each in rejected} == {"2026-10-01T01:00:00Z to 2026-10-01T02:00:00Z"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,8 @@ def test_four_quarter_pods_for_an_hour_are_one_gpu_hour(tmp_path: Path) -> None:
 def test_names_that_are_nobodys_are_rejected_with_their_hours(tmp_path: Path, name: str) -> None:
     runs, rejected = read_text(tmp_path, answer([allocation(name=name), allocation("b")]))
     assert [run.job for run in runs] == ["acme/b"]
-    assert (rejected[0]["value"], rejected[0]["reason"].split(":")[0]) == (name, "not_a_tenant")
+    code = "idle_capacity" if name.endswith("__idle__") else "not_a_tenant"
+    assert (rejected[0]["value"], rejected[0]["reason"].split(":")[0]) == (name, code)
     assert "2 GPU-hours" in rejected[0]["reason"]
 
 
@@ -225,6 +227,8 @@ def test_a_file_without_its_allocations_is_refused(tmp_path: Path, text: str, wo
         (answer([allocation()]), 95),
         (json.dumps({"status": "success", "data": {"result": []}}), 0),
         ("job_id,tenant\n", 0),
+        ('{"code":400,"message":"Invalid window"}', 20),
+        ('{"code":200,"message":"ok"}', 0),
         ("[1]", 0),
     ],
 )

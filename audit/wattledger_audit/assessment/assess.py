@@ -24,6 +24,7 @@ from wattledger_audit.assessment.measuring import NO_BATCHES, NodeBatches, measu
 from wattledger_audit.assessment.names import ModelNames, TenantNames, model_family
 from wattledger_audit.assessment.node_price import node_words
 from wattledger_audit.assessment.period import Period, default_period
+from wattledger_audit.assessment.plausible import beyond_capacity, other_models
 from wattledger_audit.assessment.rates import RateBook
 from wattledger_audit.assessment.revenue import BillingRules, RevenueBook, billed_edges, book_revenue
 from wattledger_audit.assessment.run_book import RunBook
@@ -142,6 +143,8 @@ def assess(
     rates.observe(revenue.lines)
     bridge = build_bridge(billable, swept, gathered.runs, rates, revenue.lines) if gathered.billing else []
     judged = judge_uses(costed, billable, revenue.lines, terms, book)
+    found += beyond_capacity(revenue.lines, fleet)
+    found += other_models(gathered.runs, sorted(swept.run_holder), fleet)
     say("matching waiting runs")
     waiting = match_waiting(swept, gathered.runs, fleet, models)
     return Assessment(

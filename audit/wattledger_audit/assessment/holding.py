@@ -14,9 +14,10 @@ from wattledger_core.span_lines import Holder, NodeSize, Place, SpanLedger
 from wattledger_core.sweep import NOBODY, PARTS_PER_US, NodeSweep, NodeTimeline, Piece, Taking
 
 from wattledger_audit.assessment.cost_book import NodePrice
-from wattledger_audit.assessment.fleet_book import NO_NODE, FleetBook, Node
+from wattledger_audit.assessment.fleet_book import NO_NODE, FleetBook, Node, even_parts
 from wattledger_audit.assessment.node_sharing import Unsaid, share_node, sizes_of
 from wattledger_audit.assessment.placing import Claim, DeviceNames, part_of, peak_devices, place
+from wattledger_audit.assessment.reserving import Held
 from wattledger_audit.assessment.run_book import RunBook, Shape, Who
 
 _PLACE_BITS = 20
@@ -141,16 +142,25 @@ def _claims(runs: RunBook, fleet: FleetBook, held: Iterable[int]) -> list[Claim]
         number, place_ = code >> _PLACE_BITS, code & _PLACES
         who, shape = runs.whos[runs.who[number]], runs.shapes[runs.shape[number]]
         of = len(shape.nodes) or 1
-        even, more = divmod(_gpus(fleet, who, shape) or 0, of)
+        gpus = _given(fleet, who, shape, place_)
         claims.append(
             Claim(
                 max(runs.start_us[number], fleet.start_us),
-                min(runs.held_until_us(number, fleet.end_us), fleet.end_us), number, even + (place_ < more),
+                min(runs.held_until_us(number, fleet.end_us), fleet.end_us), number, gpus,
                 shape.device, shape.share_num, shape.share_den, who.exclusive, _part(shape.cpus, place_, of),
                 _part(shape.memory_bytes, place_, of),
             )
         )  # fmt: skip
     return claims
+
+
+def _given(fleet: FleetBook, who: Who, shape: Shape, place_: int) -> int:
+    """GPUs of a run on one of its nodes: evenly, but no more than a listed node has while another has room."""
+    gpus = _gpus(fleet, who, shape) or 0
+    if len(shape.nodes) < 2:
+        return gpus
+    nodes = [fleet.nodes.get(fleet.name_of(who.cluster, text)) for text in shape.nodes]
+    return even_parts(gpus, [None if node is None or node.inferred else node.gpus for node in nodes])[place_]
 
 
 def _part(whole: int | None, place_: int, of: int) -> int | None:
@@ -184,7 +194,11 @@ def _sweep(
         # one device more, which nobody holds: its pieces say what state the node itself was in
         service.append(node.service)
     timeline = NodeTimeline(
-        service, [*node.status, *node.states], fleet.reserved_spans(node), node.cpus, node.memory_bytes
+        service,
+        [*node.status, *node.states],
+        fleet.reserved_spans(node, _held(runs, node, takings, charging)),
+        node.cpus,
+        node.memory_bytes,
     )
     sweep = NodeSweep(timeline, takings)
     at = Place(node.name, node.site, node.gpu_model, max(node.gpus, 1))
@@ -214,6 +228,13 @@ def _sweep(
     if keep:
         swept.takings[node.name] = takings
     swept.device_names[node.name] = names.names
+
+
+def _held(runs: RunBook, node: Node, takings: Sequence[Taking], charging: Charging) -> list[Held]:
+    """Who has which device, where a reservation asks."""
+    if not node.reservations:
+        return []
+    return [Held(taking, charging.holder(runs, taking.holder, node.gpu_model).tenant) for taking in takings]
 
 
 def _share(

@@ -6,6 +6,7 @@ Used for pods of which no request is told. Values are not read; absence of a ser
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from wattledger_audit.intake.kube_facts import KubeFacts, PodKey
@@ -61,7 +62,8 @@ class HeldDevices:
         return True
 
     def runs(self, fallback_step_us: int | None) -> Iterator[UsageRun]:
-        """One run a stretch of time, by cluster, pod and device. Several pods on one device at once share it alike."""
+        """One run a stretch of time, by cluster, pod and device. Several pods on one device at once share it alike, for
+        as long as they are several."""
         step_us = fallback_step_us or self._store.single_step_us()
         asked = {
             (key.pod.cluster, key.pod.namespace, key.pod.pod) for s in self._facts.claims.values() for key in s.about()
@@ -75,9 +77,10 @@ class HeldDevices:
         for key, held in spans.items():
             holders.setdefault((key.device, key.instance), []).append(held)
         for key, held in spans.items():
-            together = _most_together(holders[key.device, key.instance])
+            others = holders[key.device, key.instance]
             for span in held:
-                yield self._run(key, span, together)
+                for part, together in _by_number(span, others):
+                    yield self._run(key, part, together)
 
     def _run(self, key: HoldKey, span: Span, together: int) -> UsageRun:
         place, about, _ = self._about[key]
@@ -94,7 +97,7 @@ class HeldDevices:
         tenant, project, _ = whose(self._facts, key.pod)
         return UsageRun(
             line=place, cluster=key.pod.cluster, job=f"{key.pod.namespace}/{key.pod.pod}", attempt=0,
-            run_key=f"{key.pod.uid}|{key.container}|{key.node}|{key.device}|{key.instance}",
+            run_key=f"{key.pod.uid}|{key.container}|{key.node}|{key.device}|{key.instance}|{together}",
             tenant=tenant, project=project, user="", model_tag="", plan="", partition="", sku="",
             nodes=(key.node,) if key.node else (), device=key.device, gpu_model=model, gpus=1,
             share_num=share.numerator, share_den=share.denominator, submit_us=None, eligible_us=None,
@@ -103,11 +106,15 @@ class HeldDevices:
         )  # fmt: skip
 
 
-def _most_together(holders: list[list[Span]]) -> int:
-    """How many held the device at once, at most."""
-    edges = sorted(edge for spans in holders for span in spans for edge in ((span.start_us, 1), (span.end_us, -1)))
-    most = now = 0
-    for _, change in edges:
-        now += change
-        most = max(most, now)
-    return most
+def _by_number(span: Span, holders: list[list[Span]]) -> list[tuple[Span, int]]:
+    """The parts of a span by how many held the device in them, itself included."""
+    near = [one for spans in holders for one in spans if one.start_us < span.end_us and one.end_us > span.start_us]
+    cuts = {at for one in near for at in (one.start_us, one.end_us) if span.start_us < at < span.end_us}
+    parts: list[tuple[Span, int]] = []
+    for a_us, b_us in pairwise(sorted({span.start_us, span.end_us, *cuts})):
+        together = sum(one.start_us <= a_us and one.end_us >= b_us for one in near)
+        if parts and parts[-1][1] == together:
+            parts[-1] = (parts[-1][0]._replace(end_us=b_us), together)
+        else:
+            parts.append((span._replace(start_us=a_us, end_us=b_us), together))
+    return parts

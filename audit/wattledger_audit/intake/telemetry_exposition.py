@@ -37,6 +37,7 @@ _CLOCK = "node_time_seconds"
 _MS_FROM = 100_000_000_000
 """From here on a time is in ms (Prometheus' text form), below in seconds (OpenMetrics)."""
 _FAR_US = 1 << 62
+_NO_SAMPLE = "not_a_sample: a line is `name{labels} value [time]`"
 
 
 def detect(source: Source) -> Detection | None:
@@ -81,11 +82,14 @@ def _sample(line: str, number: int, gathered: Gathered, scrapes: Scrapes, known:
     """Takes one sample; why it can't be used, or nothing."""
     name = _NAME.match(line)
     if name is not None and name[0] != _CLOCK and metric_of(name[0]) is None:
+        behind = line[name.end() :].lstrip()
+        if behind[:1] != "{" and not is_number(behind.partition(" ")[0]):
+            return _NO_SAMPLE  # words, such as `Internal Server Error`
         gathered.skip(name[0], number)
         return ""
     sample = _SAMPLE.fullmatch(line)
     if sample is None:
-        return "not_a_sample: a line is `name{labels} value [time]`"
+        return _NO_SAMPLE
     if not is_number(sample["value"]):
         return "not_a_number: the value of a sample"
     at_us = _own_us(sample["time"])

@@ -21,8 +21,11 @@ Json = dict[str, object]
 def detect(source: Source) -> Detection | None:
     """Looks for series of metrics that say something about a GPU."""
     head = source.head.lstrip()
-    if source.kind != TEXT or head[:1] not in ("{", "[") or '"metric"' not in head:
+    if source.kind != TEXT or head[:1] not in ("{", "["):
         return None
+    if '"metric"' not in head:
+        empty = '"resultType"' in head or ('"status"' in head and '"errorType"' in head)
+        return Detection(20, "a Prometheus answer without any series") if empty else None
     if '"values"' not in head and '"value"' not in head:
         return None
     if known := KNOWN_NAME.search(head):

@@ -27,8 +27,10 @@ _METRICS = ("kube_pod_container_resource", "kube_pod_init_container_resource", "
 def detect(source: Source) -> Detection | None:
     """By kube-state-metrics' names; series of a GPU exporter are telemetry first, and usage only if asked for."""
     head = source.head
-    if not looks_like_json(source) or '"metric"' not in head:
+    if not looks_like_json(source):
         return None
+    if '"metric"' not in head:
+        return _without_series(head)
     for metric in _METRICS:
         if f'"{metric}' in head:
             return Detection(96, f"Prometheus range answers with series of kube-state-metrics ({metric}…)")
@@ -36,6 +38,15 @@ def detect(source: Source) -> Detection | None:
         return Detection(90, "Prometheus range answers with GPU requests of pods")
     if f'"{PREFIX}' in head and ('"exported_pod"' in head or '"pod"' in head):
         return Detection(20, "Prometheus range answers of a GPU exporter that name pods")
+    return None
+
+
+def _without_series(head: str) -> Detection | None:
+    """Errors, and answers without a series: a query for what did not happen in its range says so in this way."""
+    if '"status"' in head and '"errorType"' in head:
+        return Detection(21, "an error that Prometheus answered")
+    if '"resultType"' in head and '"result"' in head:
+        return Detection(21, "a Prometheus answer without any series")
     return None
 
 

@@ -1,6 +1,7 @@
 """Usage from OpenCost or Kubecost: the allocation API's JSON. One run for each pod, container and window. Its costs
 are not read: prices are the cost file's."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ TENANT_LABELS = ("wattledger_tenant", "wattledger.io/tenant", "wattledger_io_ten
 PROJECT_LABELS = ("wattledger_project", "wattledger.io/project", "wattledger_io_project", "project")
 _US_PER_MINUTE = 60_000_000
 _SLACK_US = 60_000_000
+_IDLE = "__idle__"
+_REFUSAL = re.compile(r'\{\s*"code"\s*:\s*[45]\d\d\s*,')
 
 
 class _Found(NamedTuple):
@@ -33,6 +36,8 @@ class _Found(NamedTuple):
 def detect(source: Source) -> Detection | None:
     """By the fields that only an allocation has."""
     head = source.head
+    if looks_like_json(source) and _REFUSAL.match(head.lstrip()) and '"message"' in head:
+        return Detection(20, "an error that the allocation API answered")
     if not looks_like_json(source) or not all(f'"{word}"' in head for word in ("properties", "window", "minutes")):
         return None
     if '"gpuHours"' in head or '"gpuCount"' in head or '"cpuCoreHours"' in head:
@@ -112,7 +117,7 @@ class _AllocationReader:
         word = {key: str(properties.get(key) or "") for key in ("cluster", "node", "namespace", "pod", "container")}
         cluster = word["cluster"] or self._cluster
         who = (cluster, word["node"], word["namespace"], word["pod"], word["container"], name)
-        parts = self._uncovered(who, start_us, end_us, name)
+        parts = self._uncovered(who, start_us, end_us, name, f"{fields.get('start')} to {fields.get('end')}")
         if parts != [(start_us, end_us)]:
             marks.append("overlap_clipped")
         labels = properties.get("labels")
@@ -135,6 +140,8 @@ class _AllocationReader:
         for part in name.split("/"):
             if part.startswith("__") and part.endswith("__"):
                 hours = number(fields.get("gpuHours"))
+                if part == _IDLE:
+                    raise RowRefused("name", name, f"idle_capacity: nobody held it ({hours or 0} GPU-hours)")
                 raise RowRefused(
                     "name",
                     name,
@@ -167,7 +174,7 @@ class _AllocationReader:
             raise RowRefused(column, str(text), f"bad_time: {name} has no {column}; export again")
         return at
 
-    def _uncovered(self, who: tuple[str, ...], start_us: int, end_us: int, name: str) -> list[Interval]:
+    def _uncovered(self, who: tuple[str, ...], start_us: int, end_us: int, name: str, found: str) -> list[Interval]:
         """The parts of a window that earlier windows of the same container have not covered, in order."""
         spans = self._covered.setdefault(who, [])
         if not spans or start_us > spans[-1][1]:
@@ -179,9 +186,7 @@ class _AllocationReader:
             at_us = b_us
         parts = [part for part in [*parts, (at_us, end_us)] if part[0] < part[1]]
         if not parts:
-            raise RowRefused(
-                "window", str(start_us), f"duplicate_window: {name} at that time stands above; counted once"
-            )
+            raise RowRefused("window", found, f"duplicate_window: {name} at that time stands above; counted once")
         if start_us == spans[-1][1]:
             spans[-1] = (spans[-1][0], end_us)
         else:

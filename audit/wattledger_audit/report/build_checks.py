@@ -31,6 +31,12 @@ _RULES = {
     "telemetry_of_unknown_node": "its readings are not used",
     "events_of_unknown_node": "they are not used",
     "reservation_of_unknown_node": "it is not used",
+    "usage_without_holder": "its energy is nobody's: unattributed",
+    "counter_reset": "the counter starts again; power fills in where it can",
+    "counter_frozen": "its power readings count instead",
+    "counter_disagrees": "the counter counts",
+    "implausible_reading": "the reading is not used",
+    "frozen_sensor": "the readings count, and are marked",
     "model_differs": "the node's model counts",
     "billed_beyond_capacity": "shown; nothing is changed",
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
+from wattledger_core.capacity import HELD_STATE
 from wattledger_core.line import RESERVED_TENANTS
 from wattledger_core.pricing import COMPUTE, ENERGY
 from wattledger_core.units import MONEY_CONTEXT
@@ -62,7 +63,9 @@ def by_row(assessment: Assessment) -> dict[RowKey, Sums]:
     for line in assessment.costed.lines:
         if line.kind == "energy" and line.tenant not in RESERVED_TENANTS:
             for sums in _both(found, line.tenant, line.sku, line.plan):
-                _add_energy(sums, line.energy_uj, line.span_us, line.method)
+                # shares of held time: what a tenant reserved or stranded is no part of them
+                parts = line.span_us if line.state == HELD_STATE else 0
+                _add_energy(sums, line.energy_uj, parts, line.method)
     for row in assessment.costed.rows:
         if row.tenant in RESERVED_TENANTS:
             continue
