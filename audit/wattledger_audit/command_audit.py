@@ -1,5 +1,6 @@
 """`wattledger audit`: files in, a report out; the verdict on the terminal, the exit code for schedulers."""
 
+import gc
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -37,6 +38,8 @@ def audit_command(
         "per_gpu_hour": None if per_gpu_hour is None else str(per_gpu_hour),
     }  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
+    # millions of values without a cycle among them: looking for cycles took 3.4 s of 48 s for a million runs
+    gc.disable()
     with Rejections.into(out / "rejected.csv") as rejections:
         audited = run_audit(request, rejections, Progress())
     write_audit(audited, out, parameters)

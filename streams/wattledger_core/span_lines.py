@@ -79,19 +79,24 @@ class SpanLedger:
         if start_us >= end_us:
             return 0
         length_us, whole = piece.end_us - piece.start_us, piece.parts
-        held = piece.holder != NOBODY
+        at = bisect_right(edges, start_us) - 1
+        if end_us <= edges[at + 1] and end_us - start_us == length_us:
+            self._put(at, place, piece, holder, whole)
+            return whole
         given = 0 if start_us == piece.start_us else whole * (start_us - piece.start_us) // length_us
         first = given
-        at = bisect_right(edges, start_us) - 1
         while start_us < end_us:
             upto_us = min(edges[at + 1], end_us)
             upto = whole if upto_us == piece.end_us else whole * (upto_us - piece.start_us) // length_us
-            key = SpanKey(at, "" if held else place.node, place.site, place.gpu_model, holder)
-            parts = upto - given
-            self.parts[key] = self.parts.get(key, 0) + parts
-            self.node_parts[key] = self.node_parts.get(key, 0) + parts // place.gpus
+            self._put(at, place, piece, holder, upto - given)
             given, start_us, at = upto, upto_us, at + 1
         return given - first
+
+    def _put(self, window: int, place: Place, piece: Piece, holder: Holder, parts: int) -> None:
+        node = place.node if piece.holder == NOBODY else ""
+        key = SpanKey(window, node, place.site, place.gpu_model, holder)
+        self.parts[key] = self.parts.get(key, 0) + parts
+        self.node_parts[key] = self.node_parts.get(key, 0) + parts // place.gpus
 
     def of_size(self, size: NodeSize) -> "NodeParts":
         """What was taken of nodes of that size: kept apart until `join`."""

@@ -198,3 +198,9 @@ def test_fees_without_their_invoice_count_and_that_is_said_once(tmp_path: Path) 
     fees = [fee(external_customer_id="acme"), fee(external_customer_id="acme", lago_id="f2")]
     found = read(tmp_path, {"fees": fees})
     assert (found.total, found.rejected) == (D("2469.12"), [(1, "status_not_told")])
+
+
+@pytest.mark.parametrize("name", ["coupons_amount_cents", "credit_notes_amount_cents"])
+def test_a_deduction_that_is_no_number_is_listed_and_the_fees_count(tmp_path: Path, name: str) -> None:
+    found = read(tmp_path, invoice(fee(), **{name: "some"}))
+    assert (found.total, found.rejected) == (D("1234.56"), [(1, "bad_amount")])

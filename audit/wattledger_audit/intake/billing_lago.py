@@ -172,17 +172,27 @@ class _Reader:
     def _deductions(self, invoice: Object, made: list[BillingLine]) -> Iterator[BillingLine]:
         start_us, end_us = min(line.start_us for line in made), max(line.end_us for line in made)
         for name, category, words in _DEDUCTIONS:
-            amount, _ = _money(invoice, name, made[0].currency) if text_of(invoice, name) else (Decimal(0), "")
+            amount = self._deducted(invoice, name, made[0].currency)
             if amount:
                 yield made[0]._replace(
                     sku=words, description=words, plan="", start_us=start_us, end_us=end_us, quantity=None, unit="",
                     amount=-amount, category=category, gpu=None,
                 )  # fmt: skip
         name = "credit_notes_amount_cents"
-        amount, currency = _money(invoice, name, made[0].currency) if text_of(invoice, name) else (Decimal(0), "")
+        amount = self._deducted(invoice, name, made[0].currency)
         if amount:
             reason = "credit_note: it pays this invoice and lowers an earlier one's revenue: give the credit notes too"
-            self._reject(RowRefused(name, str(amount), reason), -amount, currency)
+            self._reject(RowRefused(name, str(amount), reason), -amount, made[0].currency)
+
+    def _deducted(self, invoice: Object, name: str, currency: str) -> Decimal:
+        """An amount that an invoice takes off its fees; 0, and listed, for one that can't be read."""
+        if not text_of(invoice, name):
+            return Decimal(0)
+        try:
+            return _money(invoice, name, currency)[0]
+        except RowRefused as refused:
+            self._reject(refused, None, currency)
+            return Decimal(0)
 
     def _reject(self, refused: RowRefused, amount: Decimal | None, currency: str) -> None:
         self.rejections.add(

@@ -18,6 +18,8 @@ from wattledger_audit.assessment.run_book import NONE_US, Shape, Who
 from wattledger_audit.intake.safe_cell import safe_cell
 
 MICRO_HOURS = 1_000_000
+CSV_ROWS = 50_000
+"""Rows turned into text at a time."""
 _WORDS: tuple[tuple[str, Callable[[Who], str]], ...] = (
     ("cluster", lambda who: who.cluster), ("tenant_as_written", lambda who: who.tenant),
     ("project", lambda who: who.project), ("user", lambda who: who.user), ("model", lambda who: who.model_tag),
@@ -35,8 +37,10 @@ def write_runs(assessment: Assessment, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     table = run_table(assessment)
     paths = [folder / "runs.csv", folder / "runs.parquet"]
-    plain = pa.table([column.cast(pa.string()) for column in table.columns], names=table.column_names)
-    pyarrow.csv.write_csv(plain, paths[0], pyarrow.csv.WriteOptions(quoting_style="needed"))
+    texts = pa.schema([(name, pa.string()) for name in table.column_names])
+    with pyarrow.csv.CSVWriter(paths[0], texts, write_options=pyarrow.csv.WriteOptions(quoting_style="needed")) as out:
+        for rows in table.to_batches(max_chunksize=CSV_ROWS):
+            out.write(pa.table([column.cast(pa.string()) for column in rows.columns], schema=texts))
     pyarrow.parquet.write_table(table, paths[1], compression="zstd", store_schema=False)
     return paths
 
@@ -46,9 +50,9 @@ def run_table(assessment: Assessment) -> pa.Table:
     runs, swept = assessment.runs, assessment.swept
     numbers = np.array(sorted(swept.run_holder), dtype=np.int64)
     who, shape = np.asarray(runs.who)[numbers], np.asarray(runs.shape)[numbers]
-    holders = list(dict.fromkeys(swept.run_holder.values()))
-    place = {holder: at for at, holder in enumerate(holders)}
-    charged = np.array([place[swept.run_holder[number]] for number in numbers.tolist()], dtype=np.int64)
+    by_id = {id(holder): holder for holder in swept.run_holder.values()}
+    holders, place = list(by_id.values()), {at: n for n, at in enumerate(by_id)}
+    charged = np.array([place[id(swept.run_holder[number])] for number in numbers.tolist()], dtype=np.int64)
     unbilled = {number for group in assessment.bridge for number in group.unbilled_runs}
     columns: dict[str, pa.Array] = {
         "job": pa.array([safe_cell(runs.jobs[number]) for number in numbers.tolist()], pa.string()),
