@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterable
-from datetime import datetime
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +17,9 @@ from wattledger_audit.intake.refusal import Rejections
 from wattledger_audit.intake.registry import take
 
 S = 1_000_000
+UTC_ZONE = ZoneInfo("UTC")
 PLAIN = ReadOptions()
-UTC = ReadOptions(timezone=ZoneInfo("UTC"))
+UTC = ReadOptions(timezone=UTC_ZONE)
 BERLIN = ReadOptions(timezone=ZoneInfo("Europe/Berlin"))
 
 
@@ -96,8 +98,13 @@ def all_gpu_seconds(runs: Iterable[UsageRun]) -> Fraction:
 def at(text: str) -> int:
     """µs of an ISO stamp with its offset."""
     moment = datetime.fromisoformat(text)
-    assert moment.tzinfo is not None
-    return int(moment.timestamp()) * S
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC_ZONE)) // timedelta(microseconds=1)
+
+
+def ids_in_words(tests: Mapping[str, object]) -> set[str]:
+    """The case ids that the docstrings of a module's tests begin with."""
+    words = [re.match(r"[ABCE]\d+\b", test.__doc__ or "") for name, test in tests.items() if name.startswith("test_")]
+    return {word[0] for word in words if word}
 
 
 def ids_of(*names: str) -> set[str]:

@@ -23,6 +23,12 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.casefold())
 
 
+def spelling(text: str) -> str:
+    """A tenant's name but for case and which separators stand between its words: `Acme Labs` and `acme_labs` are one,
+    `team-1-1` and `team-11` are two."""
+    return re.sub(r"[\s_.,-]+", "-", text.casefold()).strip("-")
+
+
 def model_family(text: str) -> str:
     """The GPU family that a text names (`NVIDIA H100 80GB HBM3` → `h100`), or empty."""
     found = _FAMILY.search(text.casefold())
@@ -96,13 +102,13 @@ class TenantNames:
 
     def _find(self, source: str, text: str) -> str:
         if not self._canonical:
-            self._canonical = {squeezed(name): name for name in reversed(self.names) if squeezed(name)}
+            self._canonical = {spelling(name): name for name in reversed(self.names) if spelling(name)}
         for table in (self.aliases.get(source, {}), self.aliases.get("", {})):
             if text in table:
                 return table[text]
             for alias, name in table.items():
-                if squeezed(alias) == squeezed(text) and squeezed(text):
+                if spelling(alias) == spelling(text) and spelling(text):
                     return name
-        if not squeezed(text):
+        if not spelling(text):
             return text
-        return self._canonical.setdefault(squeezed(text), text)
+        return self._canonical.setdefault(spelling(text), text)

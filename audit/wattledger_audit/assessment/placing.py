@@ -65,6 +65,10 @@ class DeviceNames:
             found = self._index[plain] = self._find(plain)
         return found
 
+    def knows(self, text: str) -> bool:
+        """Whether the inventory lists a device of that name."""
+        return any(name and name.casefold() == text.split("::", 1)[0].casefold() for name in self.names)
+
     def _find(self, text: str) -> int:
         if text.isdigit() and int(text) < len(self.names):
             return int(text)
@@ -93,7 +97,7 @@ def place(claims: Sequence[Claim], names: DeviceNames, gpus: int) -> list[Taking
     devices = [_Device() for _ in range(gpus)]
     takings: list[Taking] = []
     for claim in ordered:
-        if claim.device:
+        if claim.device and (not claim.device.startswith("MIG-") or names.knows(claim.device)):
             index = names.index(claim.device)
             while index >= len(devices):
                 devices.append(_Device())
@@ -101,8 +105,18 @@ def place(claims: Sequence[Claim], names: DeviceNames, gpus: int) -> list[Taking
             takings.append(_taking(claim, index, 0, 1, claim.device if claim.device.startswith("MIG-") else ""))
     for device in devices:
         device.named = _running_hull(device.named)
+    instances: dict[str, int] = {}
     for claim in ordered:
-        if not claim.device:
+        if claim.device.startswith("MIG-") and not names.knows(claim.device):
+            # nothing tells which GPU the instance is part of: it stands on one by its share, and stays there
+            name = claim.device.split("::", 1)[0]
+            if name not in instances:
+                instances[name] = next(iter(_choose(claim, devices)), NOBODY)
+            elif instances[name] != NOBODY:
+                share = Fraction(claim.share_num, claim.share_den)
+                devices[instances[name]].shares.append((claim.end_us, share))
+            takings.append(_taking(claim, instances[name], 0, 1, name))
+        elif not claim.device:
             chosen = _choose(claim, devices) if claim.devices else [NOBODY]
             takings += [_taking(claim, index, place, len(chosen), "") for place, index in enumerate(chosen)]
     return takings

@@ -35,6 +35,11 @@ _CATEGORIES = {
     "fixed_charge": "commitment",
 }  # fmt: skip
 _UNIT = re.compile(r"hour|hrs|stunde|minute|second|token|(?<![a-z])gi?b|_h$", re.IGNORECASE)
+_UNIT_WORD = re.compile(
+    r"(?<![a-z0-9])(?:(?:gpu|node|slice|instance)[_\- ]?)?(?:hours?|hrs?|h|stunden?|minutes?|seconds?|tokens?)"
+    r"(?![a-z0-9])",
+    re.IGNORECASE,
+)
 _DEDUCTIONS = (
     ("coupons_amount_cents", "credit_promo", "coupons"),
     ("progressive_billing_credit_amount_cents", "adjustment", "billed before by progressive invoices"),
@@ -135,7 +140,7 @@ class _Reader:
         sku, description = fee_words(fee)
         item = as_object(fee.get("item"))
         code, kind = text_of(item, "code"), text_of(item, "type")
-        unit = code if _UNIT.search(code) else ""
+        unit = _unit(code)
         number = text_of(invoice, "number", "lago_id") or text_of(fee, "lago_invoice_id")
         self.seen.add(text_of(fee, "lago_id"))
         return BillingLine(
@@ -218,6 +223,14 @@ def _named(invoice: Object, kind: str, amount: Decimal) -> str:
     if invoice.get("credit_note") is True:
         return "refund"
     return _CATEGORIES.get(kind, "") if amount >= 0 else ""
+
+
+def _unit(code: str) -> str:
+    """The unit in a metric's code: `h100_gpu_hours` is counted in gpu_hours; empty where it names none."""
+    if not _UNIT.search(code):
+        return ""
+    found = _UNIT_WORD.search(code)
+    return found[0] if found else code
 
 
 def _units(fee: Object) -> Decimal | None:

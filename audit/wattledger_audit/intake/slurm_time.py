@@ -92,9 +92,11 @@ class StampClock:
             raise BadStamp(f"unreadable_time: no such date or time ({error}); {EXPORT_AS_EPOCH}") from error
         wall_us = (wall - _EPOCH) // _US + int((fraction or "").ljust(6, "0"))
         if offset is not None:
-            self._offsets[text[19:]] = offset_us = _offset_us(offset) if fraction is None else 0
+            offset_us = _offset_us(offset)
+            if fraction is None:  # what follows the seconds is the offset alone, so the next one is quick
+                self._offsets[text[19:]] = offset_us
             self._utc_hours[text[:13]] = wall_us - wall_us % US_PER_HOUR
-            return wall_us - (offset_us if fraction is None else _offset_us(offset))
+            return wall_us - offset_us
         return self._local(wall_us, text)
 
     def _local(self, wall_us: int, text: str) -> int | Twice:
