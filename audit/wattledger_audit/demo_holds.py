@@ -54,20 +54,16 @@ def _run(
 
 
 def fleet_records(facts: Sequence[NodeRevision]) -> FleetRecords:
-    """Inventory while in service, states, reservations.
-
-    A reservation of some cards is one of the last cards to the audit, so a node's reserved cards are listed last.
-    """
+    """Inventory while in service, states, reservations."""
     found = FleetRecords()
     service: dict[str, list[NodeRevision]] = {}
     for fact in facts:
         if fact.kind == "service":
             service.setdefault(fact.node, []).append(fact)
             found.start_us = min(found.start_us, fact.start_us)
-    reserved = {device for fact in facts for device in fact.reserved_devices}
     for line, fact in enumerate(facts, start=1):
         if fact.kind == "inventory":
-            found.nodes += _nodes(line, fact, service.get(fact.node, []), reserved)
+            found.nodes += _nodes(line, fact, service.get(fact.node, []))
         elif fact.kind == "state":
             found.states.append(
                 NodeState(line, fact.cluster, fact.node, fact.state, fact.reason, fact.start_us, fact.end_us)
@@ -76,7 +72,7 @@ def fleet_records(facts: Sequence[NodeRevision]) -> FleetRecords:
             found.reservations.append(
                 Reservation(
                     line, fact.cluster, fact.reservation_id, fact.tenant, (fact.node,),
-                    len(fact.reserved_devices) or None, fact.start_us, fact.end_us,
+                    len(fact.reserved_devices) or None, fact.start_us, fact.end_us, fact.reserved_devices,
                 )
             )  # fmt: skip
     ends = [until_us for _, until_us in _service_hull(service)]
@@ -88,9 +84,9 @@ def _service_hull(service: dict[str, list[NodeRevision]]) -> list[tuple[int, int
     return merge((fact.start_us, fact.until_us) for facts in service.values() for fact in facts)
 
 
-def _nodes(line: int, fact: NodeRevision, service: Sequence[NodeRevision], reserved: set[str]) -> Iterator[FleetNode]:
+def _nodes(line: int, fact: NodeRevision, service: Sequence[NodeRevision]) -> Iterator[FleetNode]:
     """The inventory over each stretch of service."""
-    devices = sorted(fact.devices, key=lambda device: (device.device in reserved, device.index))
+    devices = sorted(fact.devices, key=lambda device: device.index)
     models = [device.gpu_model for device in devices]
     for serving in service:
         stretch = overlap(fact.start_us, fact.until_us, serving.start_us, serving.until_us)

@@ -273,9 +273,9 @@ def test_a_node_is_in_the_fleet_while_it_serves() -> None:
     ]  # fmt: skip
     fleet = fleet_records(facts)
     assert [(node.start_us, node.end_us, node.gpus) for node in fleet.nodes] == [(10, 40, 4), (60, None, 4)]
-    assert fleet.nodes[0].devices == ("GPU-alpha-1", "GPU-alpha-2", "GPU-alpha-3", "GPU-alpha-0")
+    assert fleet.nodes[0].devices == ("GPU-alpha-0", "GPU-alpha-1", "GPU-alpha-2", "GPU-alpha-3")
     assert [(state.state, state.end_us) for state in fleet.states] == [("maintenance", 30)]
-    assert [(r.gpus, r.tenant) for r in fleet.reservations] == [(1, "t")]
+    assert [(r.gpus, r.tenant, r.devices) for r in fleet.reservations] == [(1, "t", ("GPU-alpha-0",))]
     assert (fleet.start_us, fleet.end_us) == (10, 0)
 
 

@@ -273,7 +273,8 @@ ReservationName=most StartTime=2026-10-02T00:00:00 EndTime=2026-10-03T00:00:00 D
 def test_what_scontrol_prints_is_read(tmp_path: Path, one_line: bool) -> None:
     text = "\n".join(" ".join(block.split()) for block in SCONTROL.split("\n\n")) if one_line else SCONTROL
     records, rejected = read_text(SLURM_RESERVATIONS, tmp_path, text, options=BERLIN)
-    assert [record[1:] for record in records if isinstance(record, Reservation)] == [
+    assert not any(record.devices for record in records if isinstance(record, Reservation))
+    assert [record[1:8] for record in records if isinstance(record, Reservation)] == [
         (
             "",
             "acme_oct",

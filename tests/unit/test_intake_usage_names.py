@@ -147,3 +147,32 @@ def test_without_a_column_for_tenants_the_next_best_one_names_them(tmp_path: Pat
 def test_an_empty_tenant_beside_a_project_stays_unknown(tmp_path: Path) -> None:
     rows = read_cells(tmp_path, NONE, tenant="", project="vision", gpus="1")
     assert (rows[0][0].tenant, rows[0][0].marks, code_of(rows[1])) == ("", ("no_tenant",), [])
+
+
+@pytest.mark.parametrize(
+    ("cells", "column"),
+    [
+        ({"gpus": "1790841600"}, "gpus"),
+        ({"gpus": "1025", "node": "n1"}, "gpus"),
+        ({"gpus": "2049", "node": "n[1-2]"}, "gpus"),
+        ({"gpu_hours": "1790841600"}, "gpu_hours"),
+    ],
+)
+def test_more_gpus_than_machines_have_are_another_columns_value(
+    tmp_path: Path, cells: dict[str, str], column: str
+) -> None:
+    runs, rejected = read_cells(tmp_path, NONE, **cells)
+    assert (runs, code_of(rejected), rejected[0]["column"]) == ([], ["too_many_gpus"], column)
+
+
+def test_a_rack_or_a_whole_fleet_is_not_too_many(tmp_path: Path) -> None:
+    assert read_row(tmp_path, gpus="1024", node="nvl").gpus == 1024
+    assert read_row(tmp_path, gpus="100000").gpus == 100_000
+
+
+@pytest.mark.parametrize(
+    ("row", "code"), [("Total,,,,12", "total_row"), ("acme,,,,12", "no_job"), (",Total,,,12", "total_row")]
+)
+def test_a_row_that_sums_up_is_told_from_one_without_its_job(tmp_path: Path, row: str, code: str) -> None:
+    runs, rejected = read_text(tmp_path, "tenant,job_id,start,end,gpus", f"acme,7,{EIGHT},{NINE},12", row)
+    assert (len(runs), code_of(rejected)) == (1, [code])

@@ -199,7 +199,10 @@ class FleetBook:
             end_us = min(_until(reservation.end_us), self.end_us)
             if start_us >= end_us or gpus == 0:
                 continue
-            if gpus is None or gpus >= node.gpus:
+            named = frozenset(node.devices.index(name) for name in reservation.devices if name in node.devices)
+            if named:
+                spans.append(ReservedSpan(start_us, end_us, reservation.reservation_id, tenant, named))
+            elif gpus is None or gpus >= node.gpus:
                 spans.append(ReservedSpan(start_us, end_us, reservation.reservation_id, tenant))
             else:
                 counted.append(Counted(start_us, end_us, reservation.reservation_id, tenant, gpus))

@@ -22,7 +22,7 @@ from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 from wattledger_audit.intake.table import head_rows, open_table
 from wattledger_audit.intake.total_row import is_total_word
-from wattledger_audit.intake.usage_claim import read_nodes
+from wattledger_audit.intake.usage_claim import MOST_GPUS_A_NODE, read_nodes
 from wattledger_audit.intake.usage_columns import is_usage_header, names_a_holder
 from wattledger_audit.intake.usage_words import UNSAID, size_bytes
 
@@ -136,6 +136,8 @@ class _NodeReader:
             raise RowRefused("gpus", text, "no_gpus: how many GPUs the node has is not said; fill it in")
         if gpus is not None and devices and gpus != len(devices):
             raise RowRefused("gpus", text, f"devices_disagree: {len(devices)} devices are listed; correct one of them")
+        if gpus is not None and gpus > MOST_GPUS_A_NODE:
+            raise RowRefused("gpus", text, "too_many_gpus: no machine has so many; is it another column's value?")
         return len(devices) if gpus is None else gpus
 
     def _whole(self, meaning: str, text: str) -> int | None:

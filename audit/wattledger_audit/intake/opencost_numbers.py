@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from wattledger_core.units import US_PER_HOUR
 
+from wattledger_audit.intake.usage_claim import most_gpus
+
 _ROUNDING = Fraction(5, 1_000_000)
 _MOST_SLICES = 64
 
@@ -52,6 +54,8 @@ def gpus_held(fields: Mapping[str, object], length_us: int) -> GpusHeld:
         marks.append("gpu_hours_disagree")
     if gpus < 0:
         return GpusHeld(None, 1, 1, model, ("gpus_unknown", "negative_gpus"))
+    if gpus > most_gpus(0):
+        return GpusHeld(None, 1, 1, model, ("gpus_unknown", "too_many_gpus"))
     if gpus.denominator == 1:
         if card.get("isGPUShared") is True and gpus:
             marks.append("share_unknown")

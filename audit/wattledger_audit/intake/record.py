@@ -125,7 +125,8 @@ class NodeState(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A tenant held the right to `nodes` (or `gpus` of them, None: all their devices), used or not."""
+    """A tenant held the right to `nodes` (or `gpus` of them, None: all their devices), used or not. `devices` are named
+    where the right is to certain ones of its only node."""
 
     line: int
     cluster: str
@@ -135,6 +136,7 @@ class Reservation(NamedTuple):
     gpus: int | None
     start_us: int
     end_us: int | None
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

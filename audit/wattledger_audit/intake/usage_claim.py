@@ -29,6 +29,15 @@ _COUNT_FIRST = re.compile(r"(?P<gpus>[1-9]\d?)\s*[x×*]\s*(?P<model>\S.*)", re.I
 _COUNT_LAST = re.compile(r"(?P<model>\S.*?)(?:\s*:\s*|\s*[×*]\s*|\s+x\s*)(?P<gpus>[1-9]\d?)", re.IGNORECASE)
 
 
+MOST_GPUS_A_NODE = 1024
+_MOST_GPUS = 1_000_000
+
+
+def most_gpus(nodes: int) -> int:
+    """More than any machine has, times the machines; more than any fleet has where none is named."""
+    return MOST_GPUS_A_NODE * nodes or _MOST_GPUS
+
+
 class ClaimCells(NamedTuple):
     """The cells of a row that say what it holds, as written."""
 
@@ -100,6 +109,8 @@ def read_claim(cells: ClaimCells) -> UsageClaim:
     if len(devices) > 1:
         marks.append("several_devices")
     whole = None if gpus is None else int(gpus)
+    if gpus is not None and gpus * share > most_gpus(len(nodes)):
+        raise RowRefused("gpus", cells.gpus, "too_many_gpus: no machine has so many; is it another column's value?")
     return UsageClaim(nodes, one, whole, share.numerator, share.denominator, tuple(marks), cells.gpu_model)
 
 

@@ -9,7 +9,7 @@ from wattledger_core.units import US_PER_HOUR
 
 from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.row_refused import RowRefused
-from wattledger_audit.intake.usage_claim import MOST_PARTS, UsageClaim
+from wattledger_audit.intake.usage_claim import MOST_PARTS, UsageClaim, most_gpus
 from wattledger_audit.intake.usage_words import could_be_span, is_bare_number, span_us
 
 _ELAPSED_SLACK_US = 1_000_000
@@ -72,7 +72,7 @@ def _could_be(text: str, length_us: int) -> bool:
 def with_gpu_hours(claim: UsageClaim, hours: Decimal, held_us: int | None) -> UsageClaim:
     """The claim with its GPUs from the row's GPU-hours where no count stands, or marked where the two disagree.
 
-    `held_us` None: it still runs, so its hours say nothing yet."""
+    `held_us` None: it still runs, so its hours say nothing yet. Raises RowRefused."""
     if held_us is None or held_us <= 0:
         return claim
     ratio = Fraction(US_PER_HOUR, held_us)
@@ -83,6 +83,8 @@ def with_gpu_hours(claim: UsageClaim, hours: Decimal, held_us: int | None) -> Us
         if min(abs(devices - said), abs(devices - claim.gpus)) <= max(slack, said / 100):
             return claim
         return claim._replace(marks=(*claim.marks, "gpu_hours_disagree"))
+    if devices > most_gpus(len(claim.nodes)):
+        raise RowRefused("gpu_hours", str(hours), "too_many_gpus: no machine has so many; are these hours of GPUs?")
     marks = (*(mark for mark in claim.marks if mark != "gpus_unknown"), "gpus_from_gpu_hours")
     share = Fraction(claim.share_num, claim.share_den)
     count = _simple(devices / share, slack / share)

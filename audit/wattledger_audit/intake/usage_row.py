@@ -65,7 +65,7 @@ class UsageRowReader:
         cells = [*cells, ""]
         job = cells[self._job]
         if job.lower() in UNSAID or (not any(cells[at] for _, at in self._times) and is_total_word(job)):
-            raise self._without_job(job)
+            raise self._without_job(job, next(filter(None, cells), ""))
         tenant, project = cells[self._tenant], cells[self._project]
         for column, text in (("job", job), ("tenant", tenant), ("project", project)):
             if "+" in text or len(text) > _MOST_SHEET_DIGITS:
@@ -106,9 +106,11 @@ class UsageRowReader:
             rare.get("memory"), rare.get("limit"), cells[self._waits_for], (*claim.marks, *marks),
         )  # fmt: skip
 
-    def _without_job(self, job: str) -> RowRefused:
-        if is_total_word(job):
-            return RowRefused("job", job, "total_row: it sums up the rows above and must not count once more")
+    def _without_job(self, job: str, first: str) -> RowRefused:
+        """Why a row without a job can't be used; `first` is its first filled cell."""
+        for word in (job, first):
+            if is_total_word(word):
+                return RowRefused("job", word, "total_row: it sums up the rows above and must not count once more")
         return RowRefused("job", job, "no_job: a run needs its job's id; fill it in")
 
     def _check_id(self, line: int, column: str, text: str) -> None:
