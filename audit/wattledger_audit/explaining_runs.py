@@ -1,5 +1,6 @@
 """Runs in explanations: where the log says each, where it ran, how it ended, who pays for it and why."""
 
+import re
 from collections.abc import Iterable
 
 from wattledger_audit.assessment.assess import Assessment
@@ -18,15 +19,21 @@ def runs_of_tenant(assessment: Assessment, tenant: str) -> list[int]:
     return sorted((n for n in numbers if runs.who[n] in whos), key=lambda n: (-parts[n], n))
 
 
+_PART = re.compile(r"(\d+)[+_]\d+")
+
+
 def runs_of_job(assessment: Assessment, text: str) -> dict[str, list[int]]:
-    """Runs of the job that `text` names, as `job` or `cluster/job`, by cluster."""
+    """Runs of the job that `text` names, as `job` or `cluster/job`, by cluster; of a heterogeneous job or an array, all
+    components (`123+0`) and tasks (`123_4`) where `text` is their leader's id."""
     runs = assessment.runs
     found: dict[str, list[int]] = {}
     for number, job in enumerate(runs.jobs):
-        if not text.endswith(job):
+        part = _PART.fullmatch(job)
+        leader = part.group(1) if part else job
+        if not text.endswith((job, leader)):
             continue
         cluster = runs.whos[runs.who[number]].cluster
-        if text in (job, f"{cluster}/{job}"):
+        if text in (job, f"{cluster}/{job}", leader, f"{cluster}/{leader}"):
             found.setdefault(cluster, []).append(number)
     return found
 

@@ -227,3 +227,12 @@ def test_names_are_shown_as_they_are_and_can_not_steer_the_terminal(tmp_path: Pa
     text = run(explain_command, "acme", path).stdout
     assert "\x1b" not in text
     assert "[red]" in text
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("938", {"938+0", "938_4"}), ("938+0", {"938+0"}), ("exp2", {"exp2"})])
+def test_a_leader_s_id_is_all_its_components_and_tasks(tmp_path: Path, name: str, jobs: set[str]) -> None:
+    line = "{},0,a,,n1,,H100,1,1,1,2026-10-01T0{}:00:00Z,2026-10-01T0{}:30:00Z,COMPLETED,,\n"
+    names = ("938+0", "938_4", "exp2", "exp2_3")
+    usage = USAGE_HEADER + "".join(line.format(job, n, n) for n, job in enumerate(names))
+    found = explained(tmp_path, name, usage=usage, costs=NERC_COSTS)
+    assert {each["job"] for each in found["runs"]} == jobs
