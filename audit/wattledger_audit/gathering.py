@@ -8,6 +8,8 @@ from pathlib import Path
 
 from wattledger_audit.assessment.cost_file import timezone_of
 from wattledger_audit.assessment.run_book import NONE_US, RunBook
+from wattledger_audit.intake.billing_parts import names_by, parts_told_apart
+from wattledger_audit.intake.billing_void import voided_in, without_void
 from wattledger_audit.intake.file_group import GROUPS
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import (
@@ -34,7 +36,7 @@ Say = Callable[[str, int], None]
 TOLD_EACH = 50_000
 LOSES_NOTHING = frozenset({
     "blank_line", "cancelled", "comment", "duplicate_line", "duplicate_row", "duplicate_window", "idle_capacity",
-    "not_final", "repeated_header", "status_not_told", "step_of_job", "total_row",
+    "not_final", "repeated_header", "status_not_told", "step_of_job", "total_row", "voided",
 })  # fmt: skip
 """Codes of lines that hold no use and no money of their own."""
 SHOWN = 80
@@ -112,6 +114,10 @@ def gather(
             continue
         reading.append((item, len(gathered.files) - 1))
     _read_all(reading, gathered, options, rejections, say)
+    if len(gathered.billing) > 1:
+        bills = [(item.importer.name, item.source) for item, _ in reading if item.importer.role == BILLING]
+        gathered.billing = without_void(gathered.billing, voided_in(bills), rejections)
+        gathered.billing = parts_told_apart(gathered.billing, names_by(bills), options)
     _refuse_unnamed_twins(gathered)
     gathered.traces = merge_traces(gathered.readings, rejections, _homes(gathered))
     gathered.runs.seal()

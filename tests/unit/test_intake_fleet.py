@@ -102,6 +102,29 @@ def test_a_status_is_active_spare_or_repair(tmp_path: Path, word: str, status: s
     assert nodes_of(tmp_path, "node,gpus,status", f"n1,8,{word}")[0].status == status
 
 
+@pytest.mark.parametrize("word", ["decommissioned", "Retired", "sold", "removed"])
+def test_a_machine_that_left_service_was_active_until_then(tmp_path: Path, word: str) -> None:
+    (node,) = nodes_of(tmp_path, "node,gpus,status,retired_at", f"n1,8,{word},2026-10-03T00:00:00Z")
+    assert (node.status, node.end_us) == ("active", us("2026-10-03T00:00:00+00:00"))
+    found, rejected = read_text(INVENTORY, tmp_path, "node,gpus,status,retired_at", f"n1,8,{word},")
+    assert (found, codes(rejected)) == ([], [("2", "retired")])
+
+
+@pytest.mark.parametrize("header", ["Host name,# GPUs", "FQDN;GPU count", "server_name,gpus", "name,gpus"])
+def test_a_machine_is_called_many_things(tmp_path: Path, header: str) -> None:
+    (node,) = nodes_of(tmp_path, header, "gpu-07.example.com,8".replace(",", ";" if ";" in header else ","))
+    assert (node.node, node.gpus) == ("gpu-07.example.com", 8)
+
+
+@pytest.mark.parametrize(
+    "header", ["Instance ID,Customer,Host,GPU Count,Start,End,Status", "vm_id,namespace,node,gpus,start,hours,state"]
+)
+def test_instances_that_are_somebodys_are_no_inventory(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "instances.csv"
+    path.write_text(header + "\n")
+    assert INVENTORY.detect(open_source(path)) is None
+
+
 @pytest.mark.parametrize(
     ("text", "options", "at"),
     [

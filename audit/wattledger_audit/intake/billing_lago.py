@@ -17,11 +17,10 @@ from wattledger_audit.intake.billing_document import (
     read_documents,
     text_of,
 )
-from wattledger_audit.intake.billing_fixed import fixed_number
 from wattledger_audit.intake.billing_gpu import gpu_of
+from wattledger_audit.intake.billing_lago_amount import fee_category, fee_money, fee_plan, fee_unit, fee_units
 from wattledger_audit.intake.billing_lago_credit import as_invoice, is_credit_note
 from wattledger_audit.intake.billing_lago_fee import customer_zone, fee_period_us, fee_words
-from wattledger_audit.intake.currency import currency_code, iso_decimals
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
 from wattledger_audit.intake.record import BILLING, BillingLine, Record
@@ -30,16 +29,6 @@ from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 
 _FEE = re.compile(r'"lago_id"|"amount_cents"\s*:')
-_CATEGORIES = {
-    "charge": "usage", "subscription": "commitment", "commitment": "shortfall", "minimum_commitment": "shortfall",
-    "fixed_charge": "commitment",
-}  # fmt: skip
-_UNIT = re.compile(r"hour|hrs|stunde|minute|second|token|(?<![a-z])gi?b|_h$", re.IGNORECASE)
-_UNIT_WORD = re.compile(
-    r"(?<![a-z0-9])(?:(?:gpu|node|slice|instance)[_\- ]?)?(?:hours?|hrs?|h|stunden?|minutes?|seconds?|tokens?)"
-    r"(?![a-z0-9])",
-    re.IGNORECASE,
-)
 _DEDUCTIONS = (
     ("coupons_amount_cents", "credit_promo", "coupons"),
     ("progressive_billing_credit_amount_cents", "adjustment", "billed before by progressive invoices"),
@@ -64,6 +53,16 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
     if next_page:
         reason = "page_incomplete: there is a next page, so invoices are missing: export all pages"
         rejections.add(source.name, reader.line, "meta.next_page", next_page, reason)
+
+
+def voided_in(source: Source) -> set[str]:
+    """Deliveries that the file says are void."""
+    return {
+        text_of(invoice, "number", "lago_id")
+        for document in read_documents(source)
+        for invoice, _ in _invoices(document.value)
+        if text_of(invoice, "status") == "voided"
+    }
 
 
 def _invoices(value: object) -> Iterator[tuple[Object, list[Object]]]:
@@ -108,7 +107,7 @@ class _Reader:
             self.line += count
             money: tuple[Decimal, str] | None = None
             try:
-                money = _money(fee, "amount_cents", text_of(fee, "amount_currency") or text_of(invoice, "currency"))
+                money = fee_money(fee, "amount_cents", text_of(fee, "amount_currency") or text_of(invoice, "currency"))
                 made.append(self._fee_line(invoice, fee, *money))
             except RowRefused as refused:
                 self._reject(refused, *(money or (None, "")))
@@ -124,7 +123,7 @@ class _Reader:
         self.line += count
         money: tuple[Decimal, str] | None = None
         try:
-            money = _money(invoice, name, text_of(invoice, "currency"))
+            money = fee_money(invoice, name, text_of(invoice, "currency"))
             self._refuse_what_is_no_revenue(invoice, {})
             raise RowRefused("fees", "", "no_fees: the invoice is here without its fees: export it by itself, or fees")
         except RowRefused as refused:
@@ -140,7 +139,7 @@ class _Reader:
         sku, description = fee_words(fee)
         item = as_object(fee.get("item"))
         code, kind = text_of(item, "code"), text_of(item, "type")
-        unit = _unit(code)
+        unit = fee_unit(code)
         number = text_of(invoice, "number", "lago_id") or text_of(fee, "lago_invoice_id")
         self.seen.add(text_of(fee, "lago_id"))
         return BillingLine(
@@ -149,14 +148,14 @@ class _Reader:
             tenant,
             sku,
             description,
-            _plan(invoice, fee),
+            fee_plan(invoice, fee),
             start_us,
             end_us,
-            _units(fee),
+            fee_units(fee),
             unit,
             amount,
             currency,
-            category_of(amount, description, named=_named(invoice, kind, amount)),
+            category_of(amount, description, named=fee_category(invoice, kind, amount)),
             number or f"lago/{text_of(fee, 'lago_id')}",
             int(text_of(invoice, "status") == "finalized"),
             gpu_of(sku, description, unit=unit),
@@ -194,7 +193,7 @@ class _Reader:
         if not text_of(invoice, name):
             return Decimal(0)
         try:
-            return _money(invoice, name, currency)[0]
+            return fee_money(invoice, name, currency)[0]
         except RowRefused as refused:
             self._reject(refused, None, currency)
             return Decimal(0)
@@ -203,49 +202,6 @@ class _Reader:
         self.rejections.add(
             self.source.name, self.line, refused.column, refused.value, refused.reason, amount, currency
         )
-
-
-def _money(item: Object, name: str, currency_text: str) -> tuple[Decimal, str]:
-    text, currency = text_of(item, name), currency_code(currency_text)
-    if not currency:
-        raise RowRefused("amount_currency", currency_text, "bad_currency: no ISO code such as USD")
-    try:
-        minor = fixed_number(text)
-    except ValueError as error:
-        raise RowRefused(name, text, f"bad_amount: {error}") from None
-    if minor is None:
-        raise RowRefused(name, text, "no_amount: the fee has no amount")
-    return minor.scaleb(-iso_decimals(currency)), currency
-
-
-def _named(invoice: Object, kind: str, amount: Decimal) -> str:
-    """The category that the source itself says."""
-    if invoice.get("credit_note") is True:
-        return "refund"
-    return _CATEGORIES.get(kind, "") if amount >= 0 else ""
-
-
-def _unit(code: str) -> str:
-    """The unit in a metric's code: `h100_gpu_hours` is counted in gpu_hours; empty where it names none."""
-    if not _UNIT.search(code):
-        return ""
-    found = _UNIT_WORD.search(code)
-    return found[0] if found else code
-
-
-def _units(fee: Object) -> Decimal | None:
-    text = text_of(fee, "units")
-    try:
-        return fixed_number(text)
-    except ValueError as error:
-        raise RowRefused("units", text, f"bad_quantity: {error}") from None
-
-
-def _plan(invoice: Object, fee: Object) -> str:
-    wanted = text_of(fee, "external_subscription_id")
-    plans = [as_object(item) for item in as_list(invoice.get("subscriptions"))]
-    own = [plan for plan in plans if text_of(plan, "external_id") == wanted] or (plans if len(plans) == 1 else [])
-    return text_of(own[0], "plan_code") if own else ""
 
 
 IMPORTERS = (Importer("Lago invoices", BILLING, detect, read),)

@@ -1,5 +1,6 @@
 """Stripe invoices, credit notes and their line items in JSON: `{"data": […]}`, a list, invoices with lines, ndjson."""
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -16,7 +17,7 @@ from wattledger_audit.intake.billing_document import (
     text_of,
 )
 from wattledger_audit.intake.billing_stripe_credit import credited, is_credit_note, is_pending
-from wattledger_audit.intake.billing_stripe_item import NOT_FINAL, PENDING, Item, read_items
+from wattledger_audit.intake.billing_stripe_item import NOT_FINAL, PENDING, Item, read_items, voided
 from wattledger_audit.intake.billing_tags import TENANT_TAGS
 from wattledger_audit.intake.currency import currency_code, stripe_decimals
 from wattledger_audit.intake.importer import Detection, Importer
@@ -40,6 +41,20 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
     """Lines in file order; `line` is the ndjson line, else the item's place in the document, from 1.
 
     Items without their invoice count, with a line in the rejections that says so: whether it is final is not told."""
+    items, bare = _items(source, rejections)
+    if bare is not None:
+        reason = "status_not_told: lines without their invoice count even if it is a draft or void: export invoices"
+        rejections.add(source.name, bare, "status", "", reason)
+    yield from read_items(source, items, rejections)
+
+
+def voided_in(source: Source) -> set[str]:
+    """Deliveries that the file says are void."""
+    return voided(_items(source, Rejections(io.StringIO()))[0])
+
+
+def _items(source: Source, rejections: Rejections) -> tuple[list[Item], int | None]:
+    """The items in file order, and the line of the first one of which no invoice is there."""
     names, pairs, has_more = TenantNames(), [], False
     for document in read_documents(source):
         several = document.line > 1
@@ -53,10 +68,7 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
         _page_incomplete(source, document.line, rejections)
     charged = {text_of(entry, "id"): (invoice, entry) for _, invoice, entry in pairs if not is_credit_note(invoice)}
     bare = next((line for line, invoice, _ in pairs if "status" not in invoice), None)
-    if bare is not None:
-        reason = "status_not_told: lines without their invoice count even if it is a draft or void: export invoices"
-        rejections.add(source.name, bare, "status", "", reason)
-    yield from read_items(source, (_read_item(names, charged, *pair) for pair in pairs), rejections)
+    return [_read_item(names, charged, *pair) for pair in pairs], bare
 
 
 def _read_item(

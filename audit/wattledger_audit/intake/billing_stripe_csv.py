@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from wattledger_audit.intake.billing_cloud import Columns, TenantNames, snake
 from wattledger_audit.intake.billing_fixed import refuse_shortened_id
-from wattledger_audit.intake.billing_stripe_item import Item, read_items
+from wattledger_audit.intake.billing_stripe_item import Item, read_items, voided
 from wattledger_audit.intake.billing_tags import TENANT_TAGS
 from wattledger_audit.intake.importer import Detection, Importer
 from wattledger_audit.intake.options import ReadOptions
@@ -96,6 +96,12 @@ def read(source: Source, options: ReadOptions, rejections: Rejections) -> Iterat
     reader.survey(source, table.rows)
     again = open_table(source, options, _is_header)
     return read_items(source, map(reader.item, again.rows), rejections)
+
+
+def voided_in(source: Source) -> set[str]:
+    """Deliveries that the file says are void."""
+    table = open_table(source, ReadOptions(), _is_header)
+    return voided(map(_Reader(table.headers).item, table.rows))
 
 
 IMPORTERS = (Importer("Stripe invoice lines (CSV)", BILLING, detect, read),)

@@ -16,7 +16,8 @@ from wattledger_audit.intake.refusal import Rejections
 from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 
-NOT_FINAL = frozenset({"draft", "void", "voided", "deleted"})
+VOID = frozenset({"void", "voided", "deleted"})
+NOT_FINAL = VOID | {"draft"}
 FINAL = frozenset({"paid", "open", "uncollectible", "issued"})
 PENDING = "pending"
 
@@ -89,7 +90,7 @@ class StripeLines:
             amount - tax,
             currency,
             category_of(amount, *words, named=item.named),
-            item.invoice or item.number or f"stripe/{item.item_id}",
+            delivery_of(item),
             int(item.status.casefold() in FINAL),
             gpu_of(*words, item.plan, unit=item.unit),
         )
@@ -101,6 +102,16 @@ class StripeLines:
                     charge._replace(description=description, quantity=None, unit="", amount=part, category=category)
                 )
         return made
+
+
+def delivery_of(item: Item) -> str:
+    """What a later export of the same invoice replaces."""
+    return item.invoice or item.number or f"stripe/{item.item_id}"
+
+
+def voided(items: Iterable[Item]) -> set[str]:
+    """The deliveries of items whose invoice is void: nothing that was exported of them before holds any more."""
+    return {delivery_of(item) for item in items if item.status.casefold() in VOID}
 
 
 def _amount(text: str, column: str, currency: str, major: bool) -> Decimal:

@@ -28,10 +28,12 @@ from wattledger_audit.intake.usage_words import UNSAID, size_bytes
 
 NAMES: dict[str, tuple[str, ...]] = {
     "from": ("in_service_from", "in_service_since", "service_from", "valid_from", "from", "start", "start_date",
-             "in_service", "commissioned", "commissioned_at", "installed", "installed_at"),
+             "in_service", "commissioned", "commissioned_at", "installed", "installed_at", "launch_time", "launched_at",
+             "provisioned_at", "deployed", "deployed_at", "online_since", "go_live", "created_at"),
     "to": ("in_service_to", "in_service_until", "service_to", "valid_to", "to", "until", "end", "end_date",
-           "decommissioned", "decommissioned_at", "retired", "retired_at"),
-    "node": ("node", "nodes", "node_name", "hostname", "host", "hosts", "server", "machine", "host_list", "hostlist"),
+           "decommissioned", "decommissioned_at", "retired", "retired_at", "terminated_at", "removed", "removed_at"),
+    "node": ("node", "nodes", "node_name", "hostname", "host", "hosts", "server", "machine", "host_list", "hostlist",
+             "host_name", "server_name", "machine_name", "instance_name", "fqdn", "name"),
     "site": ("site", "datacenter", "data_center", "dc", "location", "region"),
     "gpu_model": ("gpu_model", "gpu_type", "gpu_name", "gpu", "accelerator", "model", "card"),
     "gpus": ("gpus", "gpu_count", "num_gpus", "n_gpus", "number_of_gpus", "gpus_per_node", "accelerators"),
@@ -49,9 +51,12 @@ _OTHERS = frozenset(
     {"jobid", "job", "tenant", "customer", "amount", "cost", "invoiceid", "reservationid", "reservation", "alloctres",
      "timestamp", "uuid", "powerdraw", "starttime", "reason"}
 )  # fmt: skip
+_RETIRED = "retired"
+"""Left service: it was active until the date that says when."""
 _STATUS_WORDS = {
     "active": "active inservice production prod up ok live online running idle allocated mixed",
     "spare": "spare standby coldspare hotspare reserve",
+    _RETIRED: "retired decommissioned removed sold returned scrapped deleted terminated",
     "repair": "repair inrepair maintenance maint failed failure broken down offline rma drained outofservice",
 }
 _STATUSES = {word: status for status, words in _STATUS_WORDS.items() for word in words.split()}
@@ -123,8 +128,9 @@ class _NodeReader:
         first = FleetNode(
             line=line, node="", cluster=cell["cluster"] or self._cluster, site=cell["site"],
             gpu_model=cell["gpu_model"], gpus=gpus, slices=slices, start_us=start_us, end_us=end_us,
-            status=_status(cell["status"]), cpus=self._whole("cpus", cell["cpus"]), memory_bytes=self._memory(cell),
-            partitions=tuple(part for part in _SEPARATORS.split(cell["partitions"]) if part), devices=devices,
+            status=_status(cell["status"], end_us), cpus=self._whole("cpus", cell["cpus"]),
+            memory_bytes=self._memory(cell), devices=devices,
+            partitions=tuple(part for part in _SEPARATORS.split(cell["partitions"]) if part),
         )  # fmt: skip
         found = [first._replace(node=node) for node in nodes]
         self._check_new(found)
@@ -182,13 +188,15 @@ class _NodeReader:
             self._seen[each.cluster, each.node, each.gpu_model].append(span)
 
 
-def _status(text: str) -> str:
+def _status(text: str, end_us: int | None) -> str:
     word = re.sub(r"[^a-z]", "", text.lower())
     if not word:
         return "active"
     if word not in _STATUSES:
         raise RowRefused("status", text, "bad_status: not known; write active, spare or repair")
-    return _STATUSES[word]
+    if _STATUSES[word] == _RETIRED and end_us is None:
+        raise RowRefused("status", text, "retired: it left service, and no in_service_to says when; fill it in")
+    return "active" if _STATUSES[word] == _RETIRED else _STATUSES[word]
 
 
 IMPORTERS = (Importer("node inventory", FLEET, detect, read), HOST_LIST)

@@ -1,11 +1,5 @@
-"""Turns one row of a usage table into a run. Owns the order in which its cells are judged; texts repeat, so what
-they mean is kept."""
+"""Turns one row of a usage table into a run. Owns the order in which its cells are judged."""
 
-import re
-from decimal import Decimal
-from operator import itemgetter
-
-from wattledger_audit.intake.column_names import bare_name
 from wattledger_audit.intake.file_proof import FileProof
 from wattledger_audit.intake.iso_stamp import NO_TIME, BadTime, IsoStamps, NotIso
 from wattledger_audit.intake.number_form import NotANumber, is_exponent_id
@@ -15,21 +9,12 @@ from wattledger_audit.intake.refusal import InputRefused
 from wattledger_audit.intake.row_refused import RowRefused
 from wattledger_audit.intake.source import Source
 from wattledger_audit.intake.total_row import is_total_word
-from wattledger_audit.intake.usage_claim import (
-    ClaimCells,
-    UsageClaim,
-    is_ambiguous_count,
-    names_a_gpu,
-    read_claim,
-    with_counted_model,
-)
+from wattledger_audit.intake.usage_claim_cells import ClaimReader
 from wattledger_audit.intake.usage_columns import DURATIONS, TIMES, is_usage_header, usage_columns, zones
-from wattledger_audit.intake.usage_length import UnitNeeded, end_of, is_unclear, needs_a_unit, with_gpu_hours
+from wattledger_audit.intake.usage_length import UnitNeeded, end_of, is_unclear, needs_a_unit
 from wattledger_audit.intake.usage_words import UNSAID, plan_of, size_bytes, span_us, state_of, yes_or_no
 
 _MOST_SHEET_DIGITS = 15
-_PLAIN = re.compile(r"\d+(?:\.\d*)?")
-_MOST_CLAIMS = 200_000
 _CLAIM = ("node", "device", "gpu_model", "gpus", "share_num", "share_den", "share", "profile", "sku", "visible")
 _SIZES = (("memory", ""), ("memory_gb", "gb"), ("memory_gib", "gb"), ("memory_mb", "mb"), ("memory_mib", "mb"))
 
@@ -44,8 +29,7 @@ class UsageRowReader:
         self._cluster = options.cluster or ""
         self._stamps = IsoStamps(source.name, options.timezone)
         self._proof = FileProof(source, options, is_usage_header)
-        self._claims: dict[tuple[str, ...], UsageClaim] = {}
-        self._claim_cells = itemgetter(*(at[meaning] for meaning in _CLAIM))
+        self._claims = ClaimReader(source.name, self.columns, self._proof)
         self._job, self._project, self._cluster_at = (at[m] for m in ("job", "project", "cluster"))
         self._state, self._plan, self._attempt, self._tokens = (at[m] for m in ("state", "plan", "attempt", "tokens"))
         self._user, self._model, self._partition = at["user"], at["model"], at["partition"]
@@ -54,8 +38,7 @@ class UsageRowReader:
         self._zones = zones(self.columns)
         self._whose = next((m for m in ("tenant", "project", "user") if self.columns.has(m)), "tenant")
         self._tenant = at[self._whose]
-        self._one_gpu_column = bare_name(self.columns.title["device"]) == "gpu" and not self.columns.has("gpus")
-        self._gpu_hours, self._duration = at["gpu_hours"], at["duration"]
+        self._duration = at["duration"]
         rare = ("exclusive", "cpus", "suspended", *DURATIONS, "duration", "limit")
         self._rare = [m for m in rare if at[m] != missing]
         self._rare += [meaning for meaning, _ in _SIZES if at[meaning] != missing]
@@ -84,10 +67,9 @@ class UsageRowReader:
             end_us = self._end(line, cells, start_us, end_us, rare, marks, state)
         elif end_us is not None:
             marks.append("never_started")
-        claim = self._claim(line, cells)
         suspended_us = rare.get("suspended") or 0
-        if cells[self._gpu_hours].lower() not in UNSAID and start_us is not None and end_us is not None:
-            claim = self._checked(claim, cells[self._gpu_hours], end_us - start_us - suspended_us)
+        held_us = None if start_us is None or end_us is None else end_us - start_us - suspended_us
+        claim = self._claims.read(line, cells, held_us)
         plan = plan_of(cells[self._plan])
         if plan is None:
             marks.append("plan_unknown")
@@ -132,26 +114,6 @@ class UsageRowReader:
         except BadTime as bad:
             raise RowRefused(meaning, text, str(bad)) from bad
 
-    def _claim(self, line: int, cells: list[str]) -> UsageClaim:
-        texts = (*self._claim_cells(cells), cells[self._model])
-        known = self._claims.get(texts)
-        if known is not None:
-            return known
-        told = with_counted_model(ClaimCells(*texts[:-1]))
-        if self._one_gpu_column and told.device.isdecimal():
-            raise InputRefused(
-                f"{self._name}, line {line}: {self.columns.title['device']} {told.device!r} can be how many GPUs or "
-                "which one: call the column gpus or gpu_index"
-            )
-        if is_ambiguous_count(told.gpus):
-            told = told._replace(gpus=self._proven_number(line, "gpus", told.gpus))
-        if not told.gpu_model and names_a_gpu(cells[self._model]):
-            told = told._replace(gpu_model=cells[self._model])
-        if len(self._claims) >= _MOST_CLAIMS:
-            self._claims.clear()
-        claim = self._claims[texts] = read_claim(told)
-        return claim
-
     def _end(
         self, line: int, cells: list[str], start_us: int, end_us: int | None, rare: dict[str, int], marks: list[str],
         state: str,
@@ -161,25 +123,6 @@ class UsageRowReader:
         if needs_a_unit(unclear, end_us, state):
             raise UnitNeeded(self._name, line, self.columns.title["duration"], text)
         return end_of(cells[self._times[3][1]], start_us, end_us, rare, unclear, marks, state)
-
-    def _checked(self, claim: UsageClaim, text: str, held_us: int) -> UsageClaim:
-        columns = [self.columns.at[m] for m in ("gpu_hours", "gpus", "tokens") if self.columns.has(m)]
-        try:
-            hours = (
-                self._proof.number(columns, text) if claim.gpus is None or not _PLAIN.fullmatch(text) else Decimal(text)
-            )
-        except NotANumber as error:
-            raise RowRefused("gpu_hours", text, str(error)) from error
-        if hours < 0:
-            raise RowRefused("gpu_hours", text, "negative_gpu_hours: a run can't hold less than nothing; correct it")
-        return with_gpu_hours(claim, hours, held_us)
-
-    def _proven_number(self, line: int, meaning: str, text: str) -> str:
-        columns = [self.columns.at[m] for m in ("gpus", "tokens") if self.columns.has(m)]
-        try:
-            return str(self._proof.number(columns, text))
-        except NotANumber as error:
-            raise RowRefused(meaning, text, str(error)) from error
 
     def _whole(self, meaning: str, text: str) -> int:
         if text.lower() in UNSAID:
