@@ -173,3 +173,37 @@ def test_a_run_that_says_another_model_than_its_machine_is_shown_and_the_machine
     found = {one.kind: one for one in audited.report.discrepancies}
     assert (found["model_differs"].count, found["model_differs"].nodes) == (1, "n1")
     assert tenant_row(audited, "a").cost_own == "72.00"
+
+
+@pytest.mark.parametrize(
+    ("sku", "unit", "hours"),
+    [
+        ("p5.48xlarge H100", "Hrs", None),  # eight GPUs, and the name does not say so
+        ("Standard_ND96isr_H100_v5", "Hours", None),
+        ("a3-highgpu-8g H100", "hour", "80.000000"),
+        ("p5.48xlarge H100", "GPU-hours", "10.000000"),
+        ("H100 on-demand", "hours", "10.000000"),
+    ],
+)
+def test_hours_of_a_machine_type_are_gpu_hours_only_where_its_gpus_are_known(
+    tmp_path: Path, sku: str, unit: str, hours: str | None
+) -> None:
+    usage = USAGE_HEADER + "j,0,a,,n1,,H100,8,1,1,2026-02-10T00:00:00Z,2026-02-10T10:00:00Z,COMPLETED,,\n"
+    billing = BILLING_HEADER + f"I,a,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,{sku},10,{unit},700,USD\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "b.csv": billing}, DAY)
+    assert tenant_row(audited, "a").billed_gpu_hours == hours
+    if hours is None:
+        assert bridge_amounts(audited)["wrong_quantity"] == 0
+
+
+def test_runs_outside_the_period_and_a_rate_beside_a_cost_file_are_said(tmp_path: Path) -> None:
+    usage = USAGE_HEADER + (
+        "j,0,a,,n1,,A100,1,1,1,2026-02-10T00:00:00Z,2026-02-11T00:00:00Z,COMPLETED,,\n"
+        "k,0,a,,n1,,A100,1,1,1,2026-02-12T00:00:00Z,2026-02-13T00:00:00Z,COMPLETED,,\n"
+    )
+    costs = HEAD + FLEET + "compute:\n  - {gpu_model: A100, per_gpu_hour: 3}\n"
+    audited = audit_texts(tmp_path, {"u.csv": usage, "costs.yaml": costs}, DAY, per_gpu_hour="9")
+    said = " ".join(audited.report.assumptions)
+    assert "1 runs lie wholly outside the period" in said
+    assert "--per-gpu-hour is not used" in said
+    assert tenant_row(audited, "a").cost_own == "72.00"

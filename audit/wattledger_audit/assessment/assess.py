@@ -99,6 +99,8 @@ def assess(
         gathered.costs, asked, period, billing[0].currency if billing else "USD"
     )  # fmt: skip
     assumptions = list(book.assumptions)
+    if stage == FULL and asked.per_gpu_hour is not None:
+        assumptions.append("--per-gpu-hour is not used: the cost file says what a GPU-hour costs.")
     listed = [*gathered.fleet, *fleet_rows, *book.fleet]
     models = ModelNames(
         [

@@ -40,6 +40,11 @@ _IN_PARTS = ("focus/", "cur/", "azure/", "gcp/", "oci/")
 """Deliveries of clouds, whose months come in several files."""
 _MULTIPLE = re.compile(r"^\s*([\d,]+)\s+(.+)$")
 
+_INSTANCE_TYPE = re.compile(r"\b(?:[a-z]+\d+[a-z]*\.(?:\d*x?large|metal)|(?:standard_)?n[cdv]\d+\w*)", re.IGNORECASE)
+"""Machine types sold by the hour (`p5.48xlarge`, `ND96isr_H100_v5`): their names do not say how many GPUs."""
+_MACHINE_GPUS = re.compile(r"(?:high|mega|ultra|edge)gpu-(\d+)g\b", re.IGNORECASE)
+"""Machine types whose name says it (`a3-highgpu-8g`)."""
+
 
 class Revenue(NamedTuple):
     """One billed line as the audit counts it: inside the period, net, in the audit's currency, 12 decimals.
@@ -248,9 +253,10 @@ def _gpu_hours(line: BillingLine, rule: SkuRule | None, rules: BillingRules, tex
     if found:
         unit, multiple = found.group(2), Fraction(int(found.group(1).replace(",", "")))
     word = "gpusec" if _GPU_SECONDS.fullmatch(unit.strip()) else squeezed(unit)
-    several = _SEVERAL.search(text)
+    several = _SEVERAL.search(text) or _MACHINE_GPUS.search(text)
     hours = _unit_hours(word, line, rule, rules, text)
-    if hours is None or (word in _INSTANCE_HOURS and rule is None and several is None):
+    by_instance = word in _INSTANCE_HOURS or (not word.startswith("gpu") and _INSTANCE_TYPE.search(text) is not None)
+    if hours is None or (by_instance and rule is None and several is None):
         return None
     if rule is not None and word not in _NODE_HOURS:
         hours *= rule.gpus_per_unit

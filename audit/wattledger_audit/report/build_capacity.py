@@ -200,7 +200,8 @@ def _tokens(assessment: Assessment, key: tuple[str, str], numbers: list[int]) ->
         tenant=key[0], model=key[1], runs=len(numbers), tokens=sum(assessment.runs.tokens[n] for n in numbers),
         energy_joules=_text(joules) if known else None,
         joules_per_token=_text(joules / tokens) if tokens else None,
-        cost_per_million_tokens=_token_cost(assessment, energy_uj, tokens), depth=" and ".join(depths) or "unknown",
+        cost_per_million_tokens=_token_cost(assessment, key, energy_uj, tokens),
+        depth=" and ".join(depths) or "unknown",
     )  # fmt: skip
 
 
@@ -215,9 +216,12 @@ def _run_energy(assessment: Assessment, number: int) -> tuple[int | None, str]:
     return (None, "unknown") if milliwatts is None else (parts * milliwatts // (PARTS_PER_US * 1000), "modelled")
 
 
-def _token_cost(assessment: Assessment, energy_uj: int, tokens: int) -> str | None:
-    """Energy cost of a million tokens, at the period's mean price of a kWh with PUE."""
-    energy = [row for row in assessment.costed.rows if row.component == "energy" and row.cost is not None]
+def _token_cost(assessment: Assessment, key: tuple[str, str], energy_uj: int, tokens: int) -> str | None:
+    """Energy cost of a million tokens, at the mean price of a kWh with PUE in the hours of that tenant's model."""
+    energy = [
+        row for row in assessment.costed.rows
+        if row.component == "energy" and row.cost is not None and (row.tenant, row.model_tag) == key
+    ]  # fmt: skip
     priced_uj = sum(row.quantity or 0 for row in energy)
     if not tokens or not priced_uj:
         return None

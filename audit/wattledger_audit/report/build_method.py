@@ -1,6 +1,7 @@
 """How the figures were made, and what was assumed where the files are silent: in sentences, for an auditor."""
 
 from wattledger_audit.assessment.assess import LEAKAGE, Assessment
+from wattledger_audit.assessment.run_book import NONE_US
 from wattledger_audit.report.amount_text import cents
 from wattledger_audit.report.log_span import log_gap
 
@@ -58,6 +59,18 @@ def assumptions_of(assessment: Assessment) -> list[str]:
             f"Invoices that came more than once count once ({cents(replaced)} {assessment.book.currency} is replaced): "
             "of files with the same invoice the one that was named last counts, so name them oldest first."
         )
+    outside = _outside(assessment)
+    if outside:
+        said.append(f"{outside} runs lie wholly outside the period: they are in no figure.")
     if assessment.runs.redelivered:
         said.append(f"{assessment.runs.redelivered} runs came more than once and count once.")
     return list(dict.fromkeys([*said, *assessment.assumptions, *assessment.revenue.assumptions]))
+
+
+def _outside(assessment: Assessment) -> int:
+    """Runs that ended before the period or started after it."""
+    period, runs = assessment.period, assessment.runs
+    return sum(
+        start_us != NONE_US and (start_us >= period.end_us or NONE_US < end_us <= period.start_us)
+        for start_us, end_us in zip(runs.start_us, runs.end_us, strict=True)
+    )
