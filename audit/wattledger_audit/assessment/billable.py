@@ -1,7 +1,5 @@
 """What a tenant's contract bills of what it held: by SKU, plan and place, in each window of constant rates."""
 
-from collections.abc import Iterable
-from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -103,13 +101,3 @@ def _adjust(billable: Billable, sold: Sold, swept: Swept, runs: RunBook, number:
         last_us = min(until_us, edges[-1]) - 1
         window = next(n for n in range(len(edges) - 1) if edges[n] <= last_us < edges[n + 1])
         billable.add(sold, window, extra)
-
-
-def per_hour(amount: Decimal, hours: Fraction) -> Fraction | None:
-    """An amount per GPU-hour, None for no hours."""
-    return Fraction(amount) / hours if hours > 0 else None
-
-
-def sold_tenants(billable: Billable) -> Iterable[str]:
-    """Tenants that hold anything on a plan that is sold."""
-    return sorted({sold.tenant for sold in billable.parts if sold.plan not in UNSOLD_PLANS})

@@ -161,12 +161,3 @@ def _weights(
             weights = [line.device_us for line in lines]
         return lines, weights, "no device of its scope was in service"
     return lines, [0] * len(lines), f"nothing in the files says who used how much {spread.driver}"
-
-
-def component_total(rows: Iterable[CostRow], component: str) -> Decimal:
-    """Σ cost of one component."""
-    total = Decimal(0)
-    for row in rows:
-        if row.component == component and row.cost is not None:
-            total = MONEY_CONTEXT.add(total, row.cost)
-    return total

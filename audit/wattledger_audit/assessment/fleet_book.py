@@ -64,7 +64,6 @@ class FleetBook:
         self.start_us, self.end_us = start_us, end_us
         self._apart = len(set(clusters)) > 1
         self.nodes: dict[str, Node] = {}
-        self.unknown_nodes: dict[str, int] = {}
         self._short: dict[str, list[str]] = {}
         self._expected: dict[str, Node] = {}
         self._memo: dict[tuple[str, str], str] = {}

@@ -34,14 +34,6 @@ class Charging(Protocol):
     def reserved(self, tenant: str, gpu_model: str, reservation_id: str) -> Holder: ...
 
 
-class Contradiction(NamedTuple):
-    """One contradiction of usage and fleet, or of two runs; `count` of its kind on that node, with one example."""
-
-    kind: str
-    node: str
-    example: str
-
-
 class FreePiece(NamedTuple):
     """A device that was free over an interval: what a waiting run could have had."""
 

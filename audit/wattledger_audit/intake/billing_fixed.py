@@ -1,7 +1,7 @@
 """Numbers and stamps in the one fixed form that cloud exports use: a decimal point, UTC where no offset is written."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 
@@ -32,11 +32,6 @@ def utc_stamp_us(text: str) -> int:
     start. Raises ValueError."""
     at = datetime.fromisoformat(_ZONE_NAME.sub("+00:00", text))
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _US
-
-
-def day_us(day: date) -> int:
-    """µs of the day's start, UTC."""
-    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - _EPOCH) // _US
 
 
 def month_text(at_us: int) -> str:
