@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import structlog
-from wattledger_schemas import Codec
 
 from wattledger_agent.clock import Clock
-from wattledger_agent.gap_record import gap_records
+from wattledger_agent.metrics import WAL_NOT_TAKING
 from wattledger_agent.publisher import Publisher
 from wattledger_agent.trace import TraceItem
 from wattledger_agent.wal import Wal
@@ -18,6 +17,8 @@ log = structlog.get_logger()
 GROUP_RECORDS = 500
 GROUP_S = 0.2
 _POLL_S = 0.02
+_RETRY_FIRST_S = 0.1
+_RETRY_MOST_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,7 @@ class Played:
 class Player:
     """Plays items in order: pace, group, append durably; the publisher drains at the same time."""
 
-    def __init__(self, wal: Wal, publisher: Publisher, clock: Clock, pace: Pace, agent: str = "player") -> None:
-        self._agent = agent
-        self._codec = Codec()
+    def __init__(self, wal: Wal, publisher: Publisher, clock: Clock, pace: Pace) -> None:
         self._wal = wal
         self._publisher = publisher
         self._clock = clock
@@ -57,51 +56,75 @@ class Player:
         self.stop = threading.Event()
 
     def play(self, items: Iterable[TraceItem], progress: Callable[[int, int], None] | None = None) -> Played:
-        """Play to the end and wait until all is delivered. `progress(at_us, records)` after each group."""
+        """Play to the end and wait until all is delivered; the publisher is stopped then, and also when this raises.
+
+        `progress(at_us, records)` after each group. Setting `stop` ends play early; what was taken is delivered.
+        """
         played = Played()
-        for item in items:
-            if self.stop.is_set():
-                break
-            self._wait_for(item.at_us)
-            partition = BROADCAST if item.broadcast else BY_KEY
-            self._group.append(WalRecord(item.topic, item.key, item.value, partition, item.at_us))
-            played.records += 1
-            played.last_at_us = item.at_us
-            now_s = self._clock.monotonic_s()
-            if len(self._group) >= GROUP_RECORDS or now_s - self._group_since_s >= GROUP_S:
-                self._flush()
-                if progress:
-                    progress(item.at_us, played.records)
-        self._flush()
-        self._publisher.stop(empty=True)
+        finished = False
+        try:
+            for item in items:
+                self._wait_for(item.at_us)
+                if self.stop.is_set():
+                    break
+                self._take(item)
+                played.records += 1
+                played.last_at_us = item.at_us
+                if len(self._group) >= GROUP_RECORDS or self._group_age_s() >= GROUP_S:
+                    self._flush()
+                    if progress:
+                        progress(item.at_us, played.records)
+            self._flush()
+            finished = True
+        finally:
+            self._publisher.stop(empty=finished)
         if progress:
             progress(played.last_at_us, played.records)
         played.last_offset = dict(self._publisher.last_offset)
         return played
 
+    def _take(self, item: TraceItem) -> None:
+        if not self._group:
+            self._group_since_s = self._clock.monotonic_s()
+        partition = BROADCAST if item.broadcast else BY_KEY
+        self._group.append(WalRecord(item.topic, item.key, item.value, partition, item.at_us))
+
+    def _group_age_s(self) -> float:
+        return self._clock.monotonic_s() - self._group_since_s if self._group else 0.0
+
     def _wait_for(self, at_us: int) -> None:
         if self._first_us is None:
             self._first_us, self._began_s = at_us, self._clock.monotonic_s()
         if self._pace.speed is not None:
-            due_s = self._began_s + (at_us - self._first_us) / 1_000_000 / self._pace.speed
-            while (left_s := due_s - self._clock.monotonic_s()) > 0 and not self.stop.is_set():
-                self._flush()
-                self._clock.sleep(min(left_s, 0.5))
+            self._wait_until(self._began_s + (at_us - self._first_us) / 1_000_000 / self._pace.speed)
         while self._pace.confirmed is not None and not self.stop.is_set():
             confirmed_us = max(self._pace.confirmed() or 0, self._first_us)
             if at_us <= confirmed_us + self._pace.max_lead_us:
                 return
+            # marks come of what was taken: it must be on its way
             self._flush()
+            self._publisher.check()
             self._clock.sleep(_POLL_S)
+
+    def _wait_until(self, due_s: float) -> None:
+        while (left_s := due_s - self._clock.monotonic_s()) > 0 and not self.stop.is_set():
+            if self._group and left_s > (group_left_s := GROUP_S - self._group_age_s()):
+                self._clock.sleep(max(group_left_s, 0))
+                self._flush()
+            else:
+                self._clock.sleep(min(left_s, 0.5))
 
     def _flush(self) -> None:
         """Make the group durable; a full log or disk makes play wait, nothing is skipped."""
+        wait_s = _RETRY_FIRST_S
         while self._group:
             try:
                 self._wal.append(self._group)
-                # What the cap's policy dropped to make room becomes gap records of the next group.
-                self._group = gap_records(self._wal.take_gaps(), self._agent, self._agent, self._codec)
+                self._group = []
+                WAL_NOT_TAKING.set(0)
             except (WalFull, WalUnavailable) as error:
-                log.warning("wal_not_taking", error=str(error))
-                self._clock.sleep(0.2)
-        self._group_since_s = self._clock.monotonic_s()
+                WAL_NOT_TAKING.set(1)
+                log.warning("wal_not_taking", error=str(error), retry_s=wait_s)
+                self._publisher.check()
+                self._clock.sleep(wait_s)
+                wait_s = min(wait_s * 2, _RETRY_MOST_S)

@@ -2,142 +2,202 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from prometheus_client import Counter, Gauge
 from wattledger_schemas import partition_for
 
+from wattledger_agent.in_flight import InFlight, Sent
+from wattledger_agent.metrics import BROKER_FAILURES, NOT_DELIVERED, PUBLISHED, WAL_BYTES, WAL_RECORDS
 from wattledger_agent.wal import Wal
-from wattledger_agent.wal_record import BROADCAST, BY_KEY, Kept
+from wattledger_agent.wal_record import BROADCAST, BY_KEY, Kept, WalRecord, WalUnavailable
 
 log = structlog.get_logger()
-PUBLISHED = Counter("wattledger_agent_published_total", "Records that the broker has", ["topic"])
-NOT_DELIVERED = Counter(
-    "wattledger_agent_not_delivered_total", "Delivery reports with an error; the record stays", ["topic"]
-)
-WAL_BYTES = Gauge("wattledger_agent_wal_bytes", "Bytes of records not yet delivered")
+_PAGE = 500
+_POLL_S = 0.02
+_METADATA_S = 2.0
+_BACKOFF_FIRST_S = 0.1
+_BACKOFF_MOST_S = 5.0
+_REFUSED = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_MSG)
+"""The broker will never take this record. Everything else may pass: retry."""
+
+# May be overridden. Messages never time out in the producer: a later one could otherwise overtake a timed-out one.
+_DEFAULTS: dict[str, str | int | bool] = {
+    "message.timeout.ms": 0,
+    "linger.ms": 5,
+    "compression.type": "lz4",
+    "message.max.bytes": 8_000_000,
+    "queue.buffering.max.messages": 1_000_000,
+    "reconnect.backoff.max.ms": 5000,
+    "allow.auto.create.topics": False,
+    "log_level": 0,
+}
+_FIXED: dict[str, str | int | bool] = {"enable.idempotence": True, "acks": "all"}
 
 
 class PublisherEnded(RuntimeError):
-    """The publisher's thread ended while records were left in the log; they stay there."""
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """Reports still to come for a record, and whether one of them was a failure."""
-
-    left: int
-    failed: bool = False
+    """The publisher's thread ended by an error that is no broker's and no disk's: a bug. The data is in the log."""
 
 
 class Publisher:
-    """Idempotent producer, `acks=all`. Call `drain` in a loop, or `start` a thread that does."""
+    """Idempotent producer, `acks=all`. Call `drain` in a loop, or `start` a thread that does.
 
-    def __init__(self, wal: Wal, kafka: Mapping[str, str | int], topic_prefix: str = "", in_flight: int = 5000) -> None:
+    Order within a partition is the log's. After a failed delivery nothing more is sent until all reports are in; then
+    everything undelivered is sent again from the log.
+    """
+
+    def __init__(
+        self, wal: Wal, kafka: Mapping[str, str | int | bool], topic_prefix: str = "", in_flight: int = 5000
+    ) -> None:
         self._wal = wal
         self._prefix = topic_prefix
         self._most = in_flight
-        self._producer = Producer(
-            {
-                **kafka,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 5,
-                "compression.type": "lz4",
-                "delivery.timeout.ms": 120_000,
-                "message.max.bytes": 8_000_000,
-                "log_level": 0,
-            }
-        )
-        self._partitions: dict[str, int] = {}
-        self._waiting: dict[int, _UnderWay] = {}
-        self._done: list[int] = []
+        self._config = {**_DEFAULTS, **kafka, **_FIXED}
+        self._producer = Producer(self._config)
+        self._flight = InFlight()
         self._after = 0
-        self._failed = False
-        self._error: BaseException | None = None
+        self._backoff_s = 0.0
+        self._alone_through = 0
+        self._must_renew = False
+        self._partitions: dict[str, int] = {}
         self.last_offset: dict[tuple[str, int], int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
 
     def drain(self, wait_s: float = 0.05) -> int:
-        """Send what is pending, up to the bound in flight, and take delivery reports; how many records were sent.
-
-        After a failed delivery everything undelivered is sent again from the log, in order.
-        """
+        """Send what is pending, up to the bound in flight, and take delivery reports; how many records were sent."""
+        if self._flight.failed and not self._flight.messages:
+            self._start_again()
+        page = self._page()
+        if page is None:
+            self._producer.poll(wait_s)
+            return 0
         sent = 0
-        room = self._most - len(self._waiting)
-        if room > 0 and not self._failed:
-            for kept in self._wal.pending(self._after, room):
-                if not self._send(kept):
-                    break
-                self._after = kept.seq
-                sent += 1
+        for kept in page:
+            if not self._send(kept):
+                self._flight.failed = True
+                break
+            sent += 1
         self._producer.poll(0 if sent else wait_s)
-        self._delete_delivered()
-        if self._failed and not self._waiting:
-            self._failed = False
-            self._after = 0
         WAL_BYTES.set(self._wal.kept_bytes)
+        WAL_RECORDS.set(self._wal.count())
         return sent
 
+    def _page(self) -> list[Kept] | None:
+        """The next records to send, already remembered as sent; what the broker has is deleted with the same commit.
+        None while the log's disk refuses."""
+        room = 0 if self._flight.failed else min(self._most, self._bound()) - self._flight.records
+        delivered = self._flight.take_delivered()
+        try:
+            page = self._wal.pending(self._after, min(room, _PAGE)) if room > 0 else []
+            # Remember, then send: a record that may be in the topic is never thinned.
+            self._wal.settle(delivered, page[-1].seq if page else 0)
+        except WalUnavailable as error:
+            self._flight.put_back(delivered)
+            log.warning("wal_not_available", error=str(error))
+            return None
+        if page:
+            self._wal.in_hand = page[-1].seq
+        return page
+
+    def _bound(self) -> int:
+        """One at a time while a refused record is looked for: the broker refuses a batch for one bad record in it."""
+        return 1 if self._after < self._alone_through else self._most
+
+    def _start_again(self) -> None:
+        """Everything is reported: read the log again from its start, after a pause."""
+        BROKER_FAILURES.inc()
+        self._backoff_s = min(self._backoff_s * 2 or _BACKOFF_FIRST_S, _BACKOFF_MOST_S)
+        self._stop.wait(self._backoff_s)
+        if self._must_renew:
+            self._producer = Producer(self._config)
+            self._must_renew = False
+        self._flight.failed = False
+        self._after = self._wal.in_hand = 0
+
     def _send(self, kept: Kept) -> bool:
+        """Hand one record to the producer, for all its partitions; False when it has to wait."""
         record = kept.record
         topic = self._prefix + record.topic
         try:
-            count = self._partition_count(topic)
+            targets = self._targets(topic, record)
         except KafkaException as error:
-            log.warning("broker_not_available", topic=topic, error=str(error))
+            log.warning("topic_not_available", topic=topic, error=str(error), hint="make it with `wattledger topics`")
             return False
-        if record.partition == BROADCAST:
-            targets = list(range(count))
-        elif record.partition == BY_KEY:
-            targets = [partition_for(record.key, count)]
-        else:
-            targets = [record.partition]
-        self._waiting[kept.seq] = _UnderWay(len(targets))
-        for partition in targets:
-            self._produce(kept.seq, topic, partition, record.key, record.value)
+        sent = Sent(kept.seq, topic, len(targets), alone=self._bound() == 1 and not self._flight.records)
+        self._after = kept.seq
+        self._flight.begin(sent)
+        for place, partition in enumerate(targets):
+            if not self._produce(sent, partition, record):
+                self._flight.abandon(sent, len(targets) - place)
+                return not self._flight.failed
         return True
 
-    def _produce(self, seq: int, topic: str, partition: int, key: str, value: bytes) -> None:
-        def report(error: KafkaError | None, message: Message) -> None:
-            self._report(seq, topic, error, message)
+    def _targets(self, topic: str, record: WalRecord) -> list[int]:
+        if record.partition >= 0:
+            return [record.partition]
+        count = self._partition_count(topic)
+        if record.partition == BROADCAST:
+            return list(range(count))
+        assert record.partition == BY_KEY
+        return [partition_for(record.key, count)]
 
-        while True:
+    def _produce(self, sent: Sent, partition: int, record: WalRecord) -> bool:
+        report = partial(self._report, sent)
+        while not self._stop.is_set():
             try:
-                self._producer.produce(topic, value=value, key=key.encode(), partition=partition, on_delivery=report)
-                return
+                self._producer.produce(
+                    sent.topic, value=record.value, key=record.key.encode(), partition=partition, on_delivery=report
+                )
+                return True
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                self._fail(sent, error.args[0], is_alone=True)
+                return False
+        self._flight.failed = True
+        return False
 
-    def _report(self, seq: int, topic: str, error: KafkaError | None, message: Message) -> None:
-        """One partition's report. A record is done when all its partitions have it; nothing is sent again before
-        every report of the try has come, so a report never stands for another try."""
-        under_way = self._waiting[seq]
-        under_way.left -= 1
-        if error is None:
-            place = (topic, int(message.partition() or 0))
-            self.last_offset[place] = max(self.last_offset.get(place, -1), int(message.offset() or 0))
-            PUBLISHED.labels(topic).inc()
-        else:
-            NOT_DELIVERED.labels(topic).inc()
-            under_way.failed = self._failed = True
-            log.warning("not_delivered", topic=topic, seq=seq, error=str(error))
-        if under_way.left == 0:
-            del self._waiting[seq]
-            if not under_way.failed:
-                self._done.append(seq)
+    def _report(self, sent: Sent, error: KafkaError | None, message: Message) -> None:
+        """A delivery report: the only place from which a record counts as delivered."""
+        if error is not None:
+            NOT_DELIVERED.labels(sent.topic).inc()
+            self._fail(sent, error, sent.alone)
+            self._flight.end_message(sent, ok=False)
+            return
+        place = (sent.topic, int(message.partition() or 0))
+        self.last_offset[place] = max(self.last_offset.get(place, -1), int(message.offset() or 0))
+        PUBLISHED.labels(sent.topic).inc()
+        self._backoff_s = 0.0
+        self._flight.end_message(sent, ok=True)
 
-    def _delete_delivered(self) -> None:
-        if self._done:
-            done, self._done = self._done, []
-            self._wal.delivered(done)
+    def _fail(self, sent: Sent, error: KafkaError, is_alone: bool) -> None:
+        if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+            return
+        log.warning("not_delivered", topic=sent.topic, seq=sent.seq, error=str(error))
+        if error.code() in _REFUSED and is_alone and self._set_aside(sent.seq):
+            return
+        if error.code() in _REFUSED:
+            self._alone_through = max(self._alone_through, sent.seq)
+        self._partitions.pop(sent.topic, None)
+        self._must_renew = self._must_renew or error.fatal() or error.code() == KafkaError._FATAL
+        self._flight.failed = True
+        # What is still queued must not overtake what failed.
+        self._producer.purge(in_queue=True, in_flight=self._must_renew, blocking=False)
+
+    def _set_aside(self, seq: int) -> bool:
+        try:
+            self._wal.set_aside(seq, "refused_by_broker")
+        except WalUnavailable as error:
+            log.warning("wal_not_available", error=str(error))
+            return False
+        return True
 
     def _partition_count(self, topic: str) -> int:
         if topic not in self._partitions:
-            found = self._producer.list_topics(topic, timeout=10).topics[topic]
+            found = self._producer.list_topics(topic, timeout=_METADATA_S).topics[topic]
             if found.error is not None or not found.partitions:
                 raise KafkaException(found.error)
             self._partitions[topic] = len(found.partitions)
@@ -156,15 +216,30 @@ class Publisher:
             self._error = error
             raise
 
-    def stop(self, empty: bool = True) -> None:
-        """End the thread; with `empty`, after everything in the log was delivered.
+    def check(self) -> None:
+        """Raise PublisherEnded when the thread has ended by an error."""
+        if self._error is not None:
+            raise PublisherEnded(f"publisher ended: {self._error!r}") from self._error
 
-        Raises PublisherEnded when the thread had ended by itself and left records behind.
-        """
-        while empty and self._thread is not None and self._thread.is_alive() and self._wal.count():
-            self._stop.wait(0.05)
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        if empty and self._error is not None and (left := self._wal.count()):
-            raise PublisherEnded(f"{left} records are still in {self._wal.path}: {self._error}") from self._error
+    def wait_empty(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything in the log was delivered; False when the time is over. Raises PublisherEnded."""
+        waited_s = 0.0
+        while self._wal.count():
+            self.check()
+            if self._stop.is_set() or (timeout_s is not None and waited_s >= timeout_s):
+                return False
+            self._stop.wait(_POLL_S)
+            waited_s += _POLL_S
+        return True
+
+    def stop(self, empty: bool = True) -> None:
+        """End the thread; with `empty`, after everything in the log was delivered. What is in flight stays in the
+        log unless it is reported by then. Raises PublisherEnded."""
+        try:
+            if empty and self._thread is not None:
+                self.wait_empty()
+        finally:
+            self._stop.set()
+            if self._thread is not None:
+                self._thread.join()
+        self.check()

@@ -1,54 +1,62 @@
-"""A disk that takes no more: the log says so, keeps what it had, and takes records again when there is room."""
+"""The agent's log on a file system that is really full: a small tmpfs in a mount namespace of the test's own."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from wattledger_agent.wal import Wal
+import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-# A limit on the size of files is a full disk for one process: writes beyond it fail with EFBIG, at COMMIT too.
-CHILD = """
-import resource, sys
+_FILL = """
+import os, sys
+sys.path[:0] = sys.argv[3].split(os.pathsep)
 from pathlib import Path
+from tests.unit.agent_records import gaps, numbers, read_all, records
 from wattledger_agent.wal import Wal
-from wattledger_agent.wal_record import WalRecord, WalUnavailable
-
-def group(number):
-    return [WalRecord("job-events", f"{number}/{i}", bytes(3000)) for i in range(3)]
-
-wal = Wal(Path(sys.argv[1]))
-ceiling = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-number = 0
-for limit in (200_000, 400_000, 900_000):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, ceiling))
-    refused = 0
-    while refused < 3:
-        try:
-            wal.append(group(number))
-            print("kept", number)
-        except WalUnavailable:
-            refused += 1
-            print("refused", number)
-        number += 1
-    resource.setrlimit(resource.RLIMIT_FSIZE, (ceiling, ceiling))
-    wal.append(group(number))
-    print("kept", number)
-    number += 1
-print("bytes", wal.kept_bytes)
+from wattledger_agent.wal_record import WalUnavailable
+wal, taken, refused = Wal(Path(sys.argv[1]), when_full=sys.argv[2]), 0, 0
+for _ in range(400):
+    try:
+        wal.append(records(taken, taken + 20, size_bytes=3000))
+        taken += 20
+    except WalUnavailable:
+        refused += 1
+kept = read_all(wal)
+lost = set(range(taken)) - set(numbers(kept))
+named = sum(gap["count"] for gap in gaps(kept))
+# the broker has them: the full disk must not keep them from being deleted
+wal.settle([one.seq for one in kept])
+wal.append(records(taken, taken + 20, size_bytes=3000))
+recovered = numbers(read_all(wal)) == list(range(taken, taken + 20))
+print("RESULT", taken, refused, len(lost), named, int(recovered))
 """
 
 
-def test_a_full_disk_refuses_whole_groups_and_recovers_when_there_is_room(tmp_path: Path) -> None:
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path / "wal")], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    assert child.returncode == 0, child.stderr[-2000:]
-    said = [line.split() for line in child.stdout.splitlines() if line.startswith(("kept", "refused", "bytes"))]
-    kept = [int(number) for word, number in said if word == "kept"]
-    assert len([word for word, _ in said if word == "refused"]) == 9
-    wal = Wal(tmp_path / "wal")
-    found = [record.record.key for record in wal.pending(0, 10**6)]
-    assert found == [f"{number}/{i}" for number in kept for i in range(3)]
-    assert int(said[-1][1]) == wal.kept_bytes
-    assert (wal.files_put_aside, wal.records_damaged) == (0, 0)
+def can_mount() -> bool:
+    """Whether this machine lets the test mount a file system that nobody else sees."""
+    if shutil.which("unshare") is None:
+        return False
+    tried = ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/mnt"]
+    return subprocess.run(tried, capture_output=True, check=False).returncode == 0
+
+
+def fill(folder: Path, policy: str) -> list[int]:
+    """Taken, refused, lost, named in gap records, whether it recovered."""
+    folder.mkdir()
+    script = f'mount -t tmpfs -o size=20m tmpfs {folder} && exec {sys.executable} -c "$0" {folder}/a.wal {policy} "$1"'
+    args = ["unshare", "-m", "sh", "-c", script, _FILL, os.pathsep.join(sys.path)]
+    found = subprocess.run(args, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 0, found.stderr
+    [line] = [line for line in found.stdout.splitlines() if line.startswith("RESULT")]
+    return [int(word) for word in line.split()[1:]]
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs the right to mount a tmpfs (root, and unshare)")
+def test_on_a_full_disk_the_policy_holds_gap_records_match_and_delivery_frees_it(tmp_path: Path) -> None:
+    taken, refused, lost, named, recovered = fill(tmp_path / "drop", "drop_oldest")
+    assert (taken, refused, recovered) == (8000, 0, 1)
+    assert lost == named > 0
+    taken, refused, lost, named, recovered = fill(tmp_path / "block", "block")
+    assert refused > 0 and taken > 0
+    assert (lost, named, recovered) == (0, 0, 1)

@@ -1,136 +1,135 @@
-"""The write-ahead log: nothing lost, nothing deleted too early, damage put aside, gaps said."""
+"""The write-ahead log: durable groups, deleted on delivery only, last ticks, a disk that refuses."""
 
 import sqlite3
-import threading
 from pathlib import Path
 
 import pytest
-from wattledger_agent.gap_record import gap_records
-from wattledger_agent.thinning import thin_samples
 from wattledger_agent.wal import Wal
-from wattledger_agent.wal_record import WalFull, WalRecord
-from wattledger_core.curve import build_curves
-from wattledger_core.policy import Policy
-from wattledger_schemas import Codec
-from wattledger_streams.mapping import from_wire_batch, to_wire_batch
+from wattledger_agent.wal_record import BROADCAST, WalRecord, WalUnavailable
+from wattledger_agent.wal_status import read_status
 
-from tests.builders import batch
+from tests.unit.agent_records import gaps, log_with, numbers, read_all, record, records
 
 
-def record(number: int, size: int = 100) -> WalRecord:
-    return WalRecord("job-events", f"k{number}", bytes(size), at_us=number)
+def test_records_come_back_as_they_were_in_order(tmp_path: Path) -> None:
+    wal = Wal(tmp_path / "a.wal")
+    first = [WalRecord("price-book", "tick", b"\0\xff", BROADCAST, -5), WalRecord("job-events", "é/1", b"", 3, 9)]
+    wal.append(first)
+    wal.append(records(0, 3))
+    assert [kept.record for kept in read_all(wal)] == first + records(0, 3)
 
 
-def keys(wal: Wal) -> list[str]:
-    return [kept.record.key for kept in wal.pending(0, 10_000)]
+def test_what_was_appended_is_there_after_closing_and_opening(tmp_path: Path) -> None:
+    log_with(tmp_path / "a.wal", 120).close()
+    wal = Wal(tmp_path / "a.wal")
+    assert numbers(read_all(wal)) == list(range(120))
+    assert wal.count() == 120
 
 
-def test_records_come_back_in_order_after_reopening_and_go_only_when_delivered(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal")
-    wal.append([record(i) for i in range(5)], {"n1": b"tick"})
+def test_only_what_was_delivered_is_deleted(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 1200)
+    kept = read_all(wal)
+    wal.settle([one.seq for one in kept if one.seq % 3])
+    assert [one.seq for one in read_all(wal)] == [one.seq for one in kept if one.seq % 3 == 0]
+    wal.settle([one.seq for one in kept])
+    assert (wal.count(), wal.kept_bytes) == (0, 0)
+
+
+def test_a_number_is_never_used_twice(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 10)
+    used = {kept.seq for kept in read_all(wal)}
+    wal.settle(sorted(used))
     wal.close()
-    again = Wal(tmp_path / "wal")
-    assert keys(again) == ["k0", "k1", "k2", "k3", "k4"]
-    assert again.last_tick("n1") == b"tick"
-    again.delivered([kept.seq for kept in again.pending(0, 2)])
-    assert keys(again) == ["k2", "k3", "k4"]
-    again.append([record(5)])
-    assert again.pending(0, 10)[-1].seq == 6, "numbers are never used twice"
+    again = Wal(tmp_path / "a.wal")
+    again.append(records(0, 3))
+    (tmp_path / "b").mkdir()
+    assert not used & {kept.seq for kept in read_all(again)}
+    again.close()
+    (tmp_path / "a.wal").unlink()
+    third = log_with(tmp_path / "a.wal", 10)
+    assert not used & {kept.seq for kept in read_all(third)}
 
 
-def test_the_cap_drops_the_oldest_and_says_exactly_what_is_missing(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal", cap_bytes=1000)
-    for i in range(20):
-        wal.append([record(i)])
-    left = keys(wal)
-    lost = [number for note in wal.take_gaps() for number in range(note.from_us, note.to_us + 1)]
-    assert [f"k{i}" for i in lost] + left == [f"k{i}" for i in range(20)]
-    assert wal.kept_bytes <= 1000
-
-
-def test_gap_notes_become_gap_records(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal", cap_bytes=300)
-    for i in range(4):
-        wal.append([record(i)])
-    notes = wal.take_gaps()
-    found = [Codec().decode(r.value).record for r in gap_records(notes, "n1", "agent-1", Codec())]
-    assert sum(gap["count"] for gap in found) == 4 - len(keys(wal))
-    assert {(gap["node"], gap["topic"], gap["reason"]) for gap in found} == {("n1", "job-events", "cap")}
-    assert wal.take_gaps() == []
-
-
-def test_a_blocking_log_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal", cap_bytes=250, when_full="block")
-    wal.append([record(0), record(1)])
-    with pytest.raises(WalFull):
-        wal.append([record(2)])
-    assert keys(wal) == ["k0", "k1"]
-
-
-def test_a_sample_batch_is_thinned_and_keeps_its_energy(tmp_path: Path) -> None:
-    ticks = list(range(31))
-    given = batch(ticks, [100_000] * 31, [99_000_000 * i for i in ticks])
-    raw = Codec().encode("sample_batch", to_wire_batch(given))
-    whole = WalRecord("gpu-samples", "n1", raw)
-    wal = Wal(tmp_path / "wal", cap_bytes=whole.size_bytes + 200, thin=thin_samples)
-    wal.append([whole])
-    wal.append([record(1, 400)])
-    first = wal.pending(0, 10)[0].record
-    thin = from_wire_batch(Codec().decode(first.value).record)
-    assert thin.ticks_us.tolist() == [given.start_us, given.end_us]
-    assert build_curves(thin, Policy()).whole()[0].energy_uj == build_curves(given, Policy()).whole()[0].energy_uj
-    assert wal.take_gaps() == []
-
-
-def test_a_flipped_byte_puts_one_record_aside(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal")
-    wal.append([record(i) for i in range(3)])
+def test_the_last_tick_of_a_node_survives_a_restart(tmp_path: Path) -> None:
+    wal = Wal(tmp_path / "a.wal")
+    wal.append([record(1)], {"n1": b"tick 1", "n2": b"other"})
+    wal.append([record(2)], {"n1": b"tick 2"})
+    wal.settle([kept.seq for kept in read_all(wal)])
     wal.close()
-    db = sqlite3.connect(tmp_path / "wal")
-    db.execute("UPDATE records SET value = CAST(x'01' || substr(value, 2) AS BLOB) WHERE key = 'k1'")
-    db.commit()
-    db.close()
-    again = Wal(tmp_path / "wal")
-    assert keys(again) == ["k0", "k2"]
-    assert again.records_damaged == 1
+    again = Wal(tmp_path / "a.wal")
+    assert (again.last_tick("n1"), again.last_tick("n2"), again.last_tick("n3")) == (b"tick 2", b"other", None)
 
 
-@pytest.mark.parametrize("damage", ["garbage", "truncated"])
-def test_a_corrupt_file_is_put_aside_and_the_agent_goes_on(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "wal"
-    if damage == "garbage":
-        path.write_bytes(b"not a database" * 1000)
-    else:
-        wal = Wal(path)
-        wal.append([record(i, 5000) for i in range(50)])
-        wal.close()
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    again = Wal(path)
-    again.append([record(99)])
-    assert keys(again) == ["k99"]
-    assert again.files_put_aside == 1
-    assert list(tmp_path.glob("wal.corrupt-*"))
+def test_a_second_agent_on_the_same_log_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 3)
+    with pytest.raises(WalUnavailable, match=r"a\.wal is in use"):
+        Wal(tmp_path / "a.wal")
+    wal.append(records(3, 4))
+    assert numbers(read_all(wal)) == [0, 1, 2, 3]
 
 
-def test_two_threads_append_and_delete_at_once(tmp_path: Path) -> None:
-    wal = Wal(tmp_path / "wal")
-    errors: list[BaseException] = []
+def limit_pages(wal: Wal) -> None:
+    """The file may grow no more: SQLite then reports SQLITE_FULL, as for a full disk."""
+    [pages] = wal._db.execute("PRAGMA page_count").fetchone()
+    wal._db.execute(f"PRAGMA max_page_count={pages + 8}")
 
-    def delete() -> None:
-        done = 0
-        try:
-            while done < 200:
-                found = [kept.seq for kept in wal.pending(0, 50)]
-                wal.delivered(found)
-                done += len(found)
-        except sqlite3.Error as error:
-            errors.append(error)
 
-    deleter = threading.Thread(target=delete)
-    deleter.start()
-    for i in range(200):
-        wal.append([record(i)])
-    deleter.join(30)
-    assert errors == []
-    assert wal.count() == 0
-    assert wal.kept_bytes == 0
+def test_on_a_full_disk_a_group_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
+    wal = Wal(tmp_path / "a.wal", when_full="block")
+    wal.append(records(0, 100), {"n1": b"old"})
+    limit_pages(wal)
+    with pytest.raises(WalUnavailable, match="full"):
+        wal.append(records(100, 200, size_bytes=2000), {"n1": b"new"})
+    assert (numbers(read_all(wal)), wal.count(), wal.last_tick("n1")) == (list(range(100)), 100, b"old")
+    wal._db.execute("PRAGMA max_page_count=1000000")
+    wal.append(records(100, 200, size_bytes=2000))
+    assert numbers(read_all(wal)) == list(range(200))
+
+
+def test_on_a_full_disk_the_oldest_go_and_a_gap_record_says_which(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 200, size_bytes=2000)
+    before = {kept.seq: kept for kept in read_all(wal)}
+    limit_pages(wal)
+    wal.append(records(200, 240, size_bytes=2000))
+    after = read_all(wal)
+    [gap] = gaps(after)
+    lost = sorted(set(before) - {kept.seq for kept in after})
+    assert numbers(after)[-40:] == list(range(200, 240))
+    assert (gap["from_seq"], gap["to_seq"], gap["count"], gap["reason"]) == (lost[0], lost[-1], len(lost), "disk_full")
+
+
+def test_on_a_disk_that_became_read_only_nothing_changes_and_it_recovers(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 5)
+    wal._db.execute("PRAGMA query_only=ON")
+    with pytest.raises(WalUnavailable, match="readonly"):
+        wal.append(records(5, 9))
+    with pytest.raises(WalUnavailable, match="readonly"):
+        wal.settle([1, 2])
+    wal._db.execute("PRAGMA query_only=OFF")
+    wal.append(records(5, 9))
+    assert numbers(read_all(wal)) == list(range(9))
+
+
+def test_status_reads_beside_the_agent_and_changes_nothing(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 30)
+    wal.append(records(0, 2, "gpu-samples"))
+    [events, samples] = sorted(read_status(tmp_path / "a.wal").topics, key=lambda topic: topic.count, reverse=True)
+    assert (events.topic, events.count, events.last_us) == ("job-events", 30, 29_000_000)
+    assert (samples.topic, samples.count, samples.size_bytes) == ("gpu-samples", 2, wal.kept_bytes - events.size_bytes)
+    (tmp_path / "no.wal").write_text("this is a text and no database, and long enough to be looked at " * 20)
+    with pytest.raises(WalUnavailable, match=r"no\.wal can't be read as a log"):
+        read_status(tmp_path / "no.wal")
+    assert (tmp_path / "no.wal").exists()
+
+
+def test_a_record_set_aside_stays_in_the_file_and_leaves_a_gap_record(tmp_path: Path) -> None:
+    wal = log_with(tmp_path / "a.wal", 3)
+    second = read_all(wal)[1]
+    wal.set_aside(second.seq, "refused_by_broker")
+    after = read_all(wal)
+    assert numbers(after) == [0, 2]
+    assert [(g["from_seq"], g["from_us"], g["reason"]) for g in gaps(after)] == [
+        (second.seq, 1_000_000, "refused_by_broker")
+    ]
+    with sqlite3.connect(tmp_path / "a.wal") as db:
+        assert db.execute("SELECT value FROM set_aside").fetchall() == [(second.record.value,)]
