@@ -32,7 +32,10 @@ class Claim:
 class JobEvent:
     """One thing that happened to a job at `at_us`. `claims` is the full set held from then on for `start` and
     `resize`, and empty otherwise. `attempt` counts requeues from 0. `event_id` is the source's own identity of the
-    event: the same id again is a duplicate."""
+    event: the same id again is a duplicate.
+
+    `node` names the one node of which the event speaks, as an agent sees it: its claims are all that the job holds
+    there, and its end is the end there. Empty: the event speaks of the whole job, wherever it runs."""
 
     event_id: str
     kind: str
@@ -51,6 +54,7 @@ class JobEvent:
     exclusive: bool = False
     outcome: str = ""
     source: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,29 +86,41 @@ class AttemptSession:
 
 
 class JobSession:
-    """All attempts of one (cluster, job)."""
+    """All attempts of one (cluster, job). Of an attempt, what is said of the whole job and what each node's agent says
+    of its own node are lived apart; an end or a suspension of the whole job counts on every node."""
 
     def __init__(self) -> None:
         self._seen: dict[str, JobEvent] = {}
-        self._attempts: dict[int, AttemptSession] = {}
+        self._attempts: dict[tuple[int, str], AttemptSession] = {}
+        self._of_all: dict[int, list[JobEvent]] = {}
 
     def add(self, event: JobEvent) -> tuple[str, list[AllocationRevision]]:
         """`admitted`, `duplicate` or `conflicting_duplicate`, and what changed, in the order to say it."""
         verdict = admit(self._seen, event)
         if verdict != ADMITTED:
             return verdict, []
-        attempt = self._attempts.get(event.attempt)
-        if attempt is None:
-            attempt = self._attempts[event.attempt] = AttemptSession(self._next_start_us(event.attempt))
-        changed = attempt.add(event)
+        changed = self._attempt(event.attempt, event.node).add(event)
+        if not event.node and event.kind not in ("start", "resize"):
+            self._of_all.setdefault(event.attempt, []).append(event)
+            for (number, node), attempt in self._attempts.items():
+                if node and number == event.attempt:
+                    changed += attempt.add(event)
         if event.kind == "start":
-            for number, earlier in self._attempts.items():
+            for (number, _), earlier in self._attempts.items():
                 if number < event.attempt:
                     changed += earlier.follow(event.at_us)
         return verdict, sorted(changed, key=_saying_order)
 
+    def _attempt(self, number: int, node: str) -> AttemptSession:
+        found = self._attempts.get((number, node))
+        if found is None:
+            found = self._attempts[(number, node)] = AttemptSession(self._next_start_us(number))
+            for event in self._of_all.get(number, ()) if node else ():
+                found.add(event)
+        return found
+
     def _next_start_us(self, attempt: int) -> int | None:
-        later = [s.start_us for number, s in self._attempts.items() if number > attempt and s.start_us is not None]
+        later = [s.start_us for (number, _), s in self._attempts.items() if number > attempt and s.start_us is not None]
         return min(later, default=None)
 
 

@@ -126,7 +126,10 @@ class Life:
         for key, claim in self._claims.items():
             if key not in self._open:
                 earlier = self.segments.setdefault(key, [])
-                name = digest("allocation", self.start.cluster, self.start.job, self.start.attempt, *key, len(earlier))
+                # what a node's agent says and what is said of the whole job are two accounts of it
+                scope = ("node",) if self.start.node else ()
+                job = (self.start.cluster, self.start.job, self.start.attempt)
+                name = digest("allocation", *job, *key, len(earlier), *scope)
                 stop_us = None if self._stop_us is None else at_us
                 segment = Segment(name, len(earlier), claim, at_us, stop_us=stop_us)
                 earlier.append(segment)

@@ -43,6 +43,9 @@ _line_values = itemgetter(*Line._fields)
 _total_values = itemgetter(*DeviceTotal._fields)
 _discrepancy_values = itemgetter(*Discrepancy._fields)
 _row_values = itemgetter(*CostRow._fields)
+_inventory_values = itemgetter(*(field.name for field in fields(InventoryDevice)))
+_NODE_EVENT_FIELDS = tuple(field.name for field in fields(NodeEvent))
+"""The record says more of a device and its agent than accounting needs: for people and tables."""
 
 
 def _plain(value: Any, *skip: str) -> Wire:
@@ -109,7 +112,7 @@ def _inventory(devices: Sequence[Wire]) -> tuple[InventoryDevice, ...]:
     for device in devices:
         if not device["device"] or device["slices"] <= 0:
             raise BadRecord("bad_inventory", f"device {device['device']!r} with {device['slices']} slices")
-    return tuple(InventoryDevice(**device) for device in devices)
+    return tuple(InventoryDevice(*_inventory_values(device)) for device in devices)
 
 
 def from_wire_node_event(record: Wire) -> NodeEvent:
@@ -120,7 +123,7 @@ def from_wire_node_event(record: Wire) -> NodeEvent:
     if not record["node"] or not record["event_id"]:
         raise BadRecord("missing_identity", f"node {record['node']!r}, event {record['event_id']!r}")
     changes = {"devices": _inventory(record["devices"]), "reserved_devices": tuple(record["reserved_devices"])}
-    return NodeEvent(**{**record, **changes})
+    return NodeEvent(**{name: record[name] for name in _NODE_EVENT_FIELDS} | changes)
 
 
 def to_wire_node_event(event: NodeEvent) -> Wire:

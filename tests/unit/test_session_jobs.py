@@ -52,6 +52,26 @@ def held(events: list[JobEvent]) -> list[Held]:
 
 
 CASES: dict[str, tuple[list[JobEvent], list[Held]]] = {
+    "each node's agent speaks of its own node: a second start takes nothing from the first": (
+        [job("start", 100, A, node="n1"), job("start", 103, C, node="n2")],
+        [Held(0, "A", 0, 100, None), Held(0, "C", 0, 103, None)],
+    ),
+    "an end on one node leaves the other's hold open": (
+        [job("start", 100, A, node="n1"), job("start", 103, C, node="n2"), job("end", 200, node="n1")],
+        [Held(0, "A", 0, 100, 200), Held(0, "C", 0, 103, None)],
+    ),
+    "an end of the whole job ends it on every node, also where the start comes later": (
+        [job("start", 100, A, node="n1"), job("end", 200, outcome="TIMEOUT"), job("start", 103, C, node="n2")],
+        [Held(0, "A", 0, 100, 200, outcome="TIMEOUT"), Held(0, "C", 0, 103, 200, outcome="TIMEOUT")],
+    ),
+    "a later attempt on another node ends an attempt whose node said nothing more": (
+        [job("start", 100, A, node="n1"), job("start", 150, C, attempt=1, node="n2")],
+        [Held(0, "A", 0, 100, 150, marks=("end_inferred",)), Held(1, "C", 0, 150, None)],
+    ),
+    "what is said of the job and what its node says stay two accounts of one card": (
+        [job("start", 100, A), job("start", 101, A, node="n1"), job("end", 200, node="n1")],
+        [Held(0, "A", 0, 100, None), Held(0, "A", 0, 101, 200)],
+    ),
     "a start opens every claim": (
         [job("start", 100, A, B)],
         [Held(0, "A", 0, 100, None), Held(0, "B", 0, 100, None)],
