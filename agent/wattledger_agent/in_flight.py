@@ -12,6 +12,7 @@ class Sent:
     topic: str
     left: int
     alone: bool
+    size_bytes: int = 0
     failed: bool = False
 
 
@@ -21,12 +22,14 @@ class InFlight:
 
     records: int = 0
     messages: int = 0
+    size_bytes: int = 0
     failed: bool = False
     _delivered: list[int] = field(default_factory=list)
 
     def begin(self, sent: Sent) -> None:
         self.records += 1
         self.messages += sent.left
+        self.size_bytes += sent.size_bytes
 
     def end_message(self, sent: Sent, ok: bool) -> None:
         """One message was reported; the record is delivered when all of its messages are."""
@@ -35,6 +38,7 @@ class InFlight:
         sent.failed = sent.failed or not ok
         if sent.left == 0:
             self.records -= 1
+            self.size_bytes -= sent.size_bytes
             if not sent.failed:
                 self._delivered.append(sent.seq)
 

@@ -1,13 +1,16 @@
 """The publisher: drains the log to Kafka in order, deletes on delivery reports only, keeps trying for ever."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 from wattledger_schemas import partition_for
 
+from wattledger_agent.broker_link import BrokerLink, Config
+from wattledger_agent.clock import Clock, SystemClock
+from wattledger_agent.drain_rate import DrainRate, DrainRule
 from wattledger_agent.in_flight import InFlight, Sent
 from wattledger_agent.metrics import BROKER_FAILURES, NOT_DELIVERED, PUBLISHED, WAL_BYTES, WAL_RECORDS
 from wattledger_agent.wal import Wal
@@ -16,24 +19,11 @@ from wattledger_agent.wal_record import BROADCAST, BY_KEY, Kept, WalRecord, WalU
 log = structlog.get_logger()
 _PAGE = 500
 _POLL_S = 0.02
-_METADATA_S = 2.0
 _BACKOFF_FIRST_S = 0.1
 _BACKOFF_MOST_S = 5.0
+_RENEW_AFTER_S = 15.0
 _REFUSED = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_MSG)
 """The broker will never take this record. Everything else may pass: retry."""
-
-# May be overridden. Messages never time out in the producer: a later one could otherwise overtake a timed-out one.
-_DEFAULTS: dict[str, str | int | bool] = {
-    "message.timeout.ms": 0,
-    "linger.ms": 5,
-    "compression.type": "lz4",
-    "message.max.bytes": 8_000_000,
-    "queue.buffering.max.messages": 1_000_000,
-    "reconnect.backoff.max.ms": 5000,
-    "allow.auto.create.topics": False,
-    "log_level": 0,
-}
-_FIXED: dict[str, str | int | bool] = {"enable.idempotence": True, "acks": "all"}
 
 
 class PublisherEnded(RuntimeError):
@@ -44,35 +34,57 @@ class Publisher:
     """Idempotent producer, `acks=all`. Call `drain` in a loop, or `start` a thread that does.
 
     Order within a partition is the log's. After a failed delivery nothing more is sent until all reports are in; then
-    everything undelivered is sent again from the log.
+    everything undelivered is sent again from the log. `kafka` is librdkafka's configuration, or what gives it anew:
+    a connection that is refused for its password or certificate is tried again with what the files then hold.
+    `bytes_per_s` bounds the rate of a backlog (0: none); `agent_id` says where in a fleet's spread this one begins.
     """
 
     def __init__(
-        self, wal: Wal, kafka: Mapping[str, str | int | bool], topic_prefix: str = "", in_flight: int = 5000
+        self,
+        wal: Wal,
+        kafka: Config | Callable[[], Config],
+        topic_prefix: str = "",
+        in_flight: int = 5000,
+        bytes_per_s: int = 0,
+        agent_id: str = "",
+        clock: Clock | None = None,
+        rule: DrainRule | None = None,
+        renew_after_s: float = _RENEW_AFTER_S,
     ) -> None:
         self._wal = wal
         self._prefix = topic_prefix
         self._most = in_flight
-        self._config = {**_DEFAULTS, **kafka, **_FIXED}
-        self._producer = Producer(self._config)
+        self._clock = clock or SystemClock()
+        self._rate = DrainRate(rule or DrainRule(bytes_per_s), agent_id, self._now_us())
+        self._link = BrokerLink(kafka, self._clock, renew_after_s)
         self._flight = InFlight()
         self._after = 0
         self._backoff_s = 0.0
         self._alone_through = 0
         self._must_renew = False
-        self._partitions: dict[str, int] = {}
         self.last_offset: dict[tuple[str, int], int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
+    @property
+    def trouble(self) -> str:
+        """What keeps records from the broker now, in a word of `broker_trouble`; empty: nothing known."""
+        return self._link.trouble.reason
+
+    def _now_us(self) -> int:
+        return int(self._clock.monotonic_s() * 1_000_000)
+
     def drain(self, wait_s: float = 0.05) -> int:
         """Send what is pending, up to the bound in flight, and take delivery reports; how many records were sent."""
+        if self._link.is_due_anew and not self._must_renew:
+            self._must_renew = self._flight.failed = True
+            self._link.purge(in_flight=True)
         if self._flight.failed and not self._flight.messages:
             self._start_again()
         page = self._page()
         if page is None:
-            self._producer.poll(wait_s)
+            self._link.poll(wait_s)
             return 0
         sent = 0
         for kept in page:
@@ -80,7 +92,7 @@ class Publisher:
                 self._flight.failed = True
                 break
             sent += 1
-        self._producer.poll(0 if sent else wait_s)
+        self._link.poll(0 if sent else wait_s)
         WAL_BYTES.set(self._wal.kept_bytes)
         WAL_RECORDS.set(self._wal.count())
         return sent
@@ -88,10 +100,10 @@ class Publisher:
     def _page(self) -> list[Kept] | None:
         """The next records to send, already remembered as sent; what the broker has is deleted with the same commit.
         None while the log's disk refuses."""
-        room = 0 if self._flight.failed else min(self._most, self._bound()) - self._flight.records
+        room = 0 if self._flight.failed else min(self._most, self._bound(), _PAGE) - self._flight.records
         delivered = self._flight.take_delivered()
         try:
-            page = self._wal.pending(self._after, min(room, _PAGE)) if room > 0 else []
+            page = self._affordable(room)
             # Remember, then send: a record that may be in the topic is never thinned.
             self._wal.settle(delivered, page[-1].seq if page else 0)
         except WalUnavailable as error:
@@ -100,6 +112,25 @@ class Publisher:
             return None
         if page:
             self._wal.in_hand = page[-1].seq
+        return page
+
+    def _affordable(self, most: int) -> list[Kept]:
+        """The next records, as many as the rate allows now."""
+        if most <= 0:
+            return []
+        room_bytes = self._rate.room_bytes(self._now_us(), self._wal.appended_bytes, self._flight.size_bytes)
+        if room_bytes is None:
+            return self._wal.pending(self._after, most)
+        if room_bytes <= 0:
+            return []
+        # a page is read whole: no more of it than will be sent
+        usual_bytes = max(self._wal.kept_bytes // max(self._wal.count(), 1), 1)
+        page = []
+        for kept in self._wal.pending(self._after, min(most, room_bytes // usual_bytes + 1)):
+            if room_bytes <= 0:
+                break
+            room_bytes -= kept.record.size_bytes
+            page.append(kept)
         return page
 
     def _bound(self) -> int:
@@ -111,8 +142,8 @@ class Publisher:
         BROKER_FAILURES.inc()
         self._backoff_s = min(self._backoff_s * 2 or _BACKOFF_FIRST_S, _BACKOFF_MOST_S)
         self._stop.wait(self._backoff_s)
-        if self._must_renew:
-            self._producer = Producer(self._config)
+        if self._must_renew or self._link.producer is None:
+            self._link.connect()
             self._must_renew = False
         self._flight.failed = False
         self._after = self._wal.in_hand = 0
@@ -124,9 +155,11 @@ class Publisher:
         try:
             targets = self._targets(topic, record)
         except KafkaException as error:
-            log.warning("topic_not_available", topic=topic, error=str(error), hint="make it with `wattledger topics`")
+            self._link.note(error.args[0], topic)
             return False
-        sent = Sent(kept.seq, topic, len(targets), alone=self._bound() == 1 and not self._flight.records)
+        alone = self._bound() == 1 and not self._flight.records
+        sent = Sent(kept.seq, topic, len(targets), alone, record.size_bytes)
+        self._rate.spend(record.size_bytes)
         self._after = kept.seq
         self._flight.begin(sent)
         for place, partition in enumerate(targets):
@@ -138,7 +171,7 @@ class Publisher:
     def _targets(self, topic: str, record: WalRecord) -> list[int]:
         if record.partition >= 0:
             return [record.partition]
-        count = self._partition_count(topic)
+        count = self._link.partition_count(topic)
         if record.partition == BROADCAST:
             return list(range(count))
         assert record.partition == BY_KEY
@@ -146,14 +179,14 @@ class Publisher:
 
     def _produce(self, sent: Sent, partition: int, record: WalRecord) -> bool:
         report = partial(self._report, sent)
-        while not self._stop.is_set():
+        while self._link.producer is not None and not self._stop.is_set():
             try:
-                self._producer.produce(
+                self._link.producer.produce(
                     sent.topic, value=record.value, key=record.key.encode(), partition=partition, on_delivery=report
                 )
                 return True
             except BufferError:
-                self._producer.poll(0.1)
+                self._link.poll(0.1)
             except KafkaException as error:
                 self._fail(sent, error.args[0], is_alone=True)
                 return False
@@ -171,21 +204,25 @@ class Publisher:
         self.last_offset[place] = max(self.last_offset.get(place, -1), int(message.offset() or 0))
         PUBLISHED.labels(sent.topic).inc()
         self._backoff_s = 0.0
+        self._link.trouble.over()
+        self._rate.heard(self._now_us(), self._wal.kept_bytes)
         self._flight.end_message(sent, ok=True)
 
     def _fail(self, sent: Sent, error: KafkaError, is_alone: bool) -> None:
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             return
         log.warning("not_delivered", topic=sent.topic, seq=sent.seq, error=str(error))
+        if error.code() not in _REFUSED:
+            self._link.note(error, sent.topic)
         if error.code() in _REFUSED and is_alone and self._set_aside(sent.seq):
             return
         if error.code() in _REFUSED:
             self._alone_through = max(self._alone_through, sent.seq)
-        self._partitions.pop(sent.topic, None)
+        self._link.forget(sent.topic)
         self._must_renew = self._must_renew or error.fatal() or error.code() == KafkaError._FATAL
         self._flight.failed = True
         # What is still queued must not overtake what failed.
-        self._producer.purge(in_queue=True, in_flight=self._must_renew, blocking=False)
+        self._link.purge(in_flight=self._must_renew)
 
     def _set_aside(self, seq: int) -> bool:
         try:
@@ -194,14 +231,6 @@ class Publisher:
             log.warning("wal_not_available", error=str(error))
             return False
         return True
-
-    def _partition_count(self, topic: str) -> int:
-        if topic not in self._partitions:
-            found = self._producer.list_topics(topic, timeout=_METADATA_S).topics[topic]
-            if found.error is not None or not found.partitions:
-                raise KafkaException(found.error)
-            self._partitions[topic] = len(found.partitions)
-        return self._partitions[topic]
 
     def start(self) -> None:
         """Drain in a thread until `stop`."""

@@ -15,22 +15,40 @@ from wattledger_agent.wal_record import BROADCAST, WalFull, WalRecord, WalUnavai
 log = structlog.get_logger()
 TICK_TOPICS = ("job-events", "price-book")
 _MEMORY = "__ticker__"
-Watermarks = Callable[[], Mapping[str, int]]
-"""Event time in µs up to which each source's events are in the log. A source that has said nothing yet reports when
-it began."""
+
+
+class WatermarksUnavailable(RuntimeError):
+    """What the sources have reported can't be read now: no tick may be written, for time would run ahead of events
+    that are on their way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known of the sources: event time in µs up to which each one's events are in the log. Before `since_us`
+    nothing could be read, so no source is blamed for its silence then. `newest_tick_us`: of whichever ticker."""
+
+    marks: Mapping[str, int]
+    since_us: int = 0
+    newest_tick_us: int = 0
+
+
+Watermarks = Callable[[], Sight]
+"""Raises WatermarksUnavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class TickRule:
-    """A source whose watermark is older than `stale_after_us` is named as stale and no longer waited for."""
+    """A source whose watermark is older than `stale_after_us` is named as stale and no longer waited for; after a time
+    in which nothing could be read it is given as long again."""
 
     stale_after_us: int = 300_000_000
 
 
-def next_tick(watermarks: Mapping[str, int], now_us: int, rule: TickRule) -> tuple[int, tuple[str, ...]]:
+def next_tick(sight: Sight, now_us: int, rule: TickRule) -> tuple[int, tuple[str, ...]]:
     """The time up to which every live source has reported, and who is stale. No live source: now."""
-    stale = tuple(sorted(name for name, at_us in watermarks.items() if now_us - at_us > rule.stale_after_us))
-    live = [at_us for name, at_us in watermarks.items() if name not in stale]
+    oldest_us = now_us - rule.stale_after_us
+    stale = tuple(sorted(name for name, at_us in sight.marks.items() if max(at_us, sight.since_us) < oldest_us))
+    live = [at_us for name, at_us in sight.marks.items() if name not in stale]
     return min([now_us, *live]), stale
 
 
@@ -53,12 +71,14 @@ class Ticker:
         self._last_us = int.from_bytes(remembered, "big") if remembered else 0
 
     def tick(self) -> int | None:
-        """Write the tick that is due; its time, or None when time has not moved on. Raises WalFull, WalUnavailable.
+        """Write the tick that is due; its time, or None when time has not moved on, or another ticker was first.
+        Raises WalFull, WalUnavailable, WatermarksUnavailable.
 
         A source that comes back from being stale with old events moves time no further back: those events are late.
         """
-        at_us, stale = next_tick(self._watermarks(), self._clock.wall_us(), self._rule)
-        if at_us <= self._last_us:
+        sight = self._watermarks()
+        at_us, stale = next_tick(sight, self._clock.wall_us(), self._rule)
+        if at_us <= max(self._last_us, sight.newest_tick_us):
             return None
         self._wal.append(tick_records(at_us, stale, self._codec), {_MEMORY: at_us.to_bytes(8, "big")})
         self._last_us = at_us
@@ -67,10 +87,15 @@ class Ticker:
         return at_us
 
     def run(self, period_s: float, stop: threading.Event) -> None:
-        """Tick until `stop`. A log that takes nothing skips a tick: the next one says more."""
+        """Tick until `stop`. When the log takes nothing, or the sources can't be read, a tick is skipped: the next one
+        says more."""
+        said = ""
         while not stop.is_set():
             try:
                 self.tick()
-            except (WalFull, WalUnavailable) as error:
-                log.warning("tick_not_written", error=str(error))
-            self._clock.sleep(period_s)
+                said = ""
+            except (WalFull, WalUnavailable, WatermarksUnavailable) as error:
+                if str(error) != said:
+                    log.warning("tick_not_written", error=str(error))
+                said = str(error)
+            stop.wait(period_s)

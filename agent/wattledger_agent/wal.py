@@ -1,4 +1,4 @@
-"""The write-ahead log: SQLite in WAL mode, `synchronous=FULL`, a checksum per record.
+"""The write-ahead log: SQLite in WAL mode, `synchronous=FULL`, a checksum per row.
 
 What was appended survives a kill and a power cut; it is deleted on the broker's delivery report only. A corrupt file
 is put aside and counted, it never stops the agent.
@@ -8,27 +8,26 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from typing import TypeVar
 
 import structlog
 
-from wattledger_agent.metrics import SET_ASIDE, WAL_DROPPED, WAL_FILES_PUT_ASIDE, WAL_THINNED
-from wattledger_agent.wal_file import Opened, WalFile
-from wattledger_agent.wal_gap import GapNote, GapRecord, gap_encoder, gap_notes
-from wattledger_agent.wal_import import bring_over, note_lost_tail
-from wattledger_agent.wal_record import FullPolicy, Kept, WalFull, WalRecord, WalUnavailable, sound_record
-from wattledger_agent.wal_reserve import Reserve
+from wattledger_agent import wal_ticks
+from wattledger_agent.metrics import SET_ASIDE, WAL_DROPPED, WAL_THINNED
+from wattledger_agent.wal_cipher import WalCipher
+from wattledger_agent.wal_gap import STATE, GapNote, GapRecord, gap_encoder, gap_notes
+from wattledger_agent.wal_record import FullPolicy, Kept, WalFull, WalRecord, WalUnavailable
 from wattledger_agent.wal_room import Room, Thin, plan_room, write_room
-from wattledger_agent.wal_salvage import Salvage
-from wattledger_agent.wal_schema import RECORD_COLUMNS, insert_records, is_corruption, is_disk_full, transaction
+from wattledger_agent.wal_rows import RECORD_COLUMNS, Rows, state_row
+from wattledger_agent.wal_schema import LAST_TICK, is_disk_full, transaction
+from wattledger_agent.wal_store import Store
 
 log = structlog.get_logger()
 DEFAULT_CAP_BYTES = 2 << 30
 _ROOM_SHARE = 20
 _ROOM_ON_DISK_BYTES = 1 << 20
-_VACUUM_FREE_PAGES = 16_384
 _DELETE_PAGE = 500
+_SET_ASIDE_COLUMNS = "seq, topic, key, partition, at_us, size, crc, key_id, value"
 _KEPT_FROM = (
     "INSERT OR REPLACE INTO progress SELECT 'kept_from', coalesce((SELECT min(seq) FROM records), "
     "(SELECT seq + 1 FROM sqlite_sequence WHERE name='records'))"
@@ -38,9 +37,10 @@ T = TypeVar("T")
 
 
 class Wal:
-    """One log file, one process, any thread: one connection behind one lock, for a transaction belongs to it.
+    """One log file, one process, any thread.
 
-    Every method raises WalUnavailable when the disk refuses; then nothing was changed.
+    Every method raises WalUnavailable when the disk refuses; then nothing was changed. With a cipher what is written
+    is encrypted; opening raises WalKeyMissing when something is there that its keys can't read.
     """
 
     def __init__(
@@ -50,107 +50,105 @@ class Wal:
         when_full: FullPolicy = "drop_oldest",
         thin: Thin | None = None,
         gap_record: GapRecord | None = None,
+        cipher: WalCipher | None = None,
     ) -> None:
         self.path = path
         self.cap_bytes = cap_bytes
         self.when_full = when_full
-        self.files_put_aside = 0
-        self.records_damaged = 0
+        self.records_damaged = self.ticks_damaged = 0
         self.in_hand = 0
         """Highest number that the publisher holds now; 0 when it will read again from the start."""
+        self.appended_bytes = 0
+        """Bytes of records appended since this log was opened, for the rate at which it is drained."""
         self._thin = thin
         self._gap_record = gap_record or gap_encoder("", path.stem)
-        self._count = self._bytes = self._sent_through = self._tried_through = 0
-        self._lock = RLock()
-        self._file = WalFile(path)
-        self._reserve = Reserve(path.with_name(f"{path.name}.reserve"))
-        try:
-            self._take(self._file.open())
-            self._reserve.hold(self._db)
-        except BaseException:
-            self._file.close()
-            raise
+        self._rows = Rows(cipher)
+        self._store = Store(path, self._rows, self._gap_record)
 
-    def _take(self, opened: Opened) -> None:
-        """Use an opened file; bring over what can be read of the one that it replaces."""
-        self._db = opened.db
-        if opened.aside is not None or opened.tail_lost:
-            self.files_put_aside += 1
-            WAL_FILES_PUT_ASIDE.inc()
-        if opened.aside is not None:
-            bring_over(self._db, Salvage(opened.aside), self._gap_record)
-        if opened.tail_lost:
-            note_lost_tail(self._db, self._gap_record)
-        self._tried_through = 0
-        self._load_sums()
-
-    def _load_sums(self) -> None:
-        [self._count, self._bytes] = self._db.execute("SELECT count(*), coalesce(sum(size), 0) FROM records").fetchone()
-        row = self._db.execute("SELECT value FROM progress WHERE name='sent_through'").fetchone()
-        self._sent_through = row[0] if row else 0
-
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work under the lock. A file found corrupt is replaced and the work done again, once."""
-        with self._lock:
-            try:
-                return work(self._db)
-            except sqlite3.OperationalError as error:
-                raise WalUnavailable(f"{self.path}: {error}") from error
-            except sqlite3.DatabaseError as error:
-                if not is_corruption(error):
-                    raise
-                self._db.close()
-                self._take(self._file.replace(error))
-                return work(self._db)
-
-    def _do_freeing(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same for work that makes the log smaller: on a full disk it may use the reserve."""
-        with self._lock:
-            try:
-                return self._do(work)
-            except WalUnavailable as error:
-                if not is_disk_full(error.__cause__):
-                    raise
-                self._do(self._reserve.release)
-                return self._do(work)
-
-    def append(self, records: Sequence[WalRecord], last_ticks: Mapping[str, bytes] | None = None) -> None:
-        """Append a group, and remember last ticks, in one durable transaction: all of it or nothing.
+    def append(
+        self,
+        records: Sequence[WalRecord],
+        last_ticks: Mapping[str, bytes] | None = None,
+        ticks_before: int | None = None,
+        state: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Append a group in one durable transaction, all of it or nothing: with it remember last ticks by node and
+        other named values, and forget the ticks of the journal below `ticks_before`, which the records now hold.
 
         Raises WalFull (policy `block`) or WalUnavailable (disk full, read-only, failing). An empty log takes a group
         of any size.
         """
-        incoming = sum(record.size_bytes for record in records)
+        incoming = sum(self._rows.size_bytes(record) for record in records)
+        named = {**(state or {}), **{f"{LAST_TICK}{node}": value for node, value in (last_ticks or {}).items()}}
+        freed = partial(wal_ticks.count_and_bytes, before=ticks_before or 0)
 
         def write(db: sqlite3.Connection) -> None:
+            _, freed_bytes = freed(db)
             with transaction(db):
-                insert_records(db, records)
-                db.executemany("INSERT OR REPLACE INTO last_ticks VALUES (?,?)", list((last_ticks or {}).items()))
-            self._count, self._bytes = self._count + len(records), self._bytes + incoming
+                self._rows.insert(db, records)
+                self._rows.put_state(db, named)
+                if ticks_before is not None:
+                    wal_ticks.drop_before(db, ticks_before)
+            self._store.count += len(records)
+            self._store.bytes += incoming
+            self._store.ticks_bytes -= freed_bytes
+            self.appended_bytes += incoming
 
-        with self._lock:
-            over_bytes = self._bytes + incoming - self.cap_bytes
-            if self._count and over_bytes > 0:
+        with self._store.lock:
+            self._write(write, incoming - self._store.do(freed)[1])
+
+    def note_tick(self, value: bytes, at_us: int) -> int:
+        """Keep one tick, read at `at_us` (µs since the epoch), until the batch that holds it is appended; its number.
+
+        Durable when this returns. Numbers grow and are never used twice. Raises as `append` does.
+        """
+        incoming = len(value) + self._rows.overhead_bytes
+
+        def write(db: sqlite3.Connection) -> int:
+            with transaction(db):
+                number = wal_ticks.note(db, self._rows, value, at_us)
+            self._store.ticks_bytes += incoming
+            return number
+
+        return self._write(write, incoming)
+
+    def open_ticks(self) -> list[tuple[int, bytes]]:
+        """Ticks that no batch holds yet, in order, with their numbers. Damaged ones are left out and counted, and
+        leave a gap record; they are forgotten."""
+        with self._store.lock:
+            journal = self._store.do(lambda db: wal_ticks.read(db, self._rows))
+            if journal.damaged:
+                self._forget(
+                    wal_ticks.damage_notes(journal.damaged), partial(wal_ticks.drop_damaged, damaged=journal.damaged)
+                )
+                self.ticks_damaged += len(journal.damaged)
+        return journal.ticks
+
+    def _write(self, write: Callable[[sqlite3.Connection], T], incoming: int) -> T:
+        """Do work that adds `incoming` bytes, after making room as the policy says."""
+        with self._store.lock:
+            over_bytes = self.kept_bytes + incoming - self.cap_bytes
+            if self._store.count and over_bytes > 0 and incoming > 0:
                 # a twentieth more than needed, so that not every append leaves a gap record
                 self._make_room(over_bytes, max(over_bytes, self.cap_bytes // _ROOM_SHARE), "cap")
             try:
-                self._do(write)
+                return self._store.do(write)
             except WalUnavailable as error:
                 if not is_disk_full(error.__cause__):
                     raise
-                self._append_on_full_disk(write, incoming)
+                return self._write_on_full_disk(write, incoming)
 
-    def _append_on_full_disk(self, write: Callable[[sqlite3.Connection], None], incoming: int) -> None:
-        """Take the group if the disk has space again, else as the policy says."""
-        self._do(self._reserve.hold)
+    def _write_on_full_disk(self, write: Callable[[sqlite3.Connection], T], incoming: int) -> T:
+        """Take it if the disk has space again, else as the policy says."""
+        self._store.hold_reserve()
         try:
-            self._do(write)
+            return self._store.do(write)
         except WalUnavailable as error:
-            if self.when_full == "block" or not self._count or not is_disk_full(error.__cause__):
+            if self.when_full == "block" or not self._store.count or not is_disk_full(error.__cause__):
                 raise
             # pages that this frees in the file are used again
             self._make_room(incoming, incoming + _ROOM_ON_DISK_BYTES, "disk_full")
-            self._do(write)
+            return self._store.do(write)
 
     def _make_room(self, over_bytes: int, need_bytes: int, reason: str) -> None:
         """Apply the policy; what is thinned and dropped and the gap records that say so are one transaction."""
@@ -158,19 +156,19 @@ class Wal:
             raise WalFull(f"{self.path} is {over_bytes} bytes over its cap of {self.cap_bytes}; deliver some first")
 
         def free(db: sqlite3.Connection) -> None:
-            tried_through = max(self._tried_through, self._sent_through)
-            room = plan_room(db, need_bytes, self._thin, tried_through, self.in_hand)
+            tried_through = max(self._store.tried_through, self._store.sent_through)
+            room = plan_room(db, self._rows, need_bytes, self._thin, tried_through, self.in_hand)
             notes = gap_notes(room.dropped, reason)
             gaps = [self._gap_record(note) for note in notes]
             with transaction(db):
                 write_room(db, room)
-                insert_records(db, gaps)
-            self._tried_through = room.tried_through
-            self._bytes += sum(gap.size_bytes for gap in gaps) - room.freed_bytes
-            self._count += len(gaps) - len(room.dropped)
+                self._rows.insert(db, gaps)
+            self._store.tried_through = room.tried_through
+            self._store.bytes += sum(self._rows.size_bytes(gap) for gap in gaps) - room.freed_bytes
+            self._store.count += len(gaps) - len(room.dropped)
             _tell(room, notes)
 
-        self._do_freeing(free)
+        self._store.do_freeing(free)
 
     def pending(self, after_seq: int, most: int) -> list[Kept]:
         """Records above `after_seq` in order; damaged ones are set aside and counted, the rest goes on."""
@@ -181,7 +179,7 @@ class Wal:
             damaged: list[int] = []
             seq = after_seq
             for row in db.execute(sql, (after_seq, most)):
-                seq, kept = row[0], sound_record(*row)
+                seq, kept = row[0], self._rows.read(row)
                 if kept is None:
                     damaged.append(seq)
                 else:
@@ -189,7 +187,7 @@ class Wal:
             return good, damaged, seq
 
         while True:
-            good, damaged, last = self._do(read)
+            good, damaged, last = self._store.do(read)
             self.records_damaged += len(damaged)
             for seq in damaged:
                 self.set_aside(seq, "damaged")
@@ -210,17 +208,17 @@ class Wal:
             gap = self._gap_record(GapNote(topic, seq, seq, 1, at_us, at_us, reason))
             with transaction(db):
                 db.execute(
-                    "INSERT OR REPLACE INTO set_aside "
-                    "SELECT seq, topic, key, partition, at_us, size, crc, value, ? FROM records WHERE seq=?",
+                    f"INSERT OR REPLACE INTO set_aside({_SET_ASIDE_COLUMNS}, reason) "
+                    f"SELECT {_SET_ASIDE_COLUMNS}, ? FROM records WHERE seq=?",
                     (reason, seq),
                 )
                 db.execute("DELETE FROM records WHERE seq=?", (seq,))
-                insert_records(db, [gap])
-            self._load_sums()
+                self._rows.insert(db, [gap])
+            self._store.load_sums()
             SET_ASIDE.labels(reason).inc()
             log.error("wal_record_set_aside", path=str(self.path), topic=topic, seq=seq, reason=reason)
 
-        self._do_freeing(move)
+        self._store.do_freeing(move)
 
     def settle(self, delivered: Sequence[int], sent_through: int = 0) -> None:
         """Delete what the broker has, known from delivery reports only; and remember, before it is handed to the
@@ -228,11 +226,11 @@ class Wal:
 
         # small transactions: the journal must find room for each, also on a full disk
         for part in _pages(delivered):
-            self._do_freeing(partial(self._delete, part))
-        if sent_through > self._sent_through:
-            self._do_freeing(partial(self._remember_sent, sent_through))
-        if delivered and not self._count:
-            self._do(self._tidy)
+            self._store.do_freeing(partial(self._delete, part))
+        if sent_through > self._store.sent_through:
+            self._store.do_freeing(partial(self._remember_sent, sent_through))
+        if delivered and not self._store.count:
+            self._store.tidy()
 
     def _delete(self, seqs: Sequence[int], db: sqlite3.Connection) -> None:
         marks = ",".join("?" * len(seqs))
@@ -241,43 +239,66 @@ class Wal:
             count, size = db.execute(sums, seqs).fetchone()
             db.execute(f"DELETE FROM records WHERE seq IN ({marks})", seqs)
             db.execute(_KEPT_FROM)
-        self._count, self._bytes = self._count - count, self._bytes - size
+        self._store.count -= count
+        self._store.bytes -= size
 
     def _remember_sent(self, through: int, db: sqlite3.Connection) -> None:
         with transaction(db):
             db.execute("INSERT OR REPLACE INTO progress VALUES ('sent_through', ?)", (through,))
-        self._sent_through = through
-
-    def _tidy(self, db: sqlite3.Connection) -> None:
-        """The log is empty: give space back to the disk, and take the reserve again if it was used."""
-        if not self._reserve.is_held or db.execute("PRAGMA freelist_count").fetchone()[0] > _VACUUM_FREE_PAGES:
-            db.execute("PRAGMA incremental_vacuum").fetchall()
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._reserve.hold(db)
+        self._store.sent_through = through
 
     def last_tick(self, node: str) -> bytes | None:
         """What the node's last batch ended with, for the first tick of the next one."""
-        row = self._do(lambda db: db.execute("SELECT value FROM last_ticks WHERE node=?", (node,)).fetchone())
-        return None if row is None else bytes(row[0])
+        return self.state(f"{LAST_TICK}{node}")
+
+    def state(self, name: str) -> bytes | None:
+        """A named value; None when there is none, or when it was damaged: then it is forgotten, with a gap record."""
+        with self._store.lock:
+            row = self._store.do(lambda db: state_row(db, name))
+            value = None if row is None else self._rows.state(row)
+            if row is not None and value is None:
+                self._forget([GapNote(STATE, 0, 0, 1, None, None, "damaged")], partial(_forget_state, name=name))
+        return value
+
+    def _forget(self, notes: Sequence[GapNote], forget: Callable[[sqlite3.Connection], None]) -> None:
+        """Forget damaged rows of journal or state and leave gap records, in one transaction."""
+
+        def write(db: sqlite3.Connection) -> None:
+            with transaction(db):
+                forget(db)
+                self._rows.insert(db, [self._gap_record(one) for one in notes])
+            self._store.load_sums()
+
+        self._store.do_freeing(write)
+        for one in notes:
+            log.error("wal_rows_damaged", path=str(self.path), rows=one.topic, from_seq=one.from_seq, count=one.count)
 
     def count(self) -> int:
         """Records not yet delivered."""
-        return self._count
+        return self._store.count
 
     @property
     def kept_bytes(self) -> int:
-        return self._bytes
+        """Bytes that count in the cap: of records not yet delivered, and of the journal of ticks."""
+        return self._store.bytes + self._store.ticks_bytes
+
+    @property
+    def files_put_aside(self) -> int:
+        """Corrupt files and journals put aside since this log was opened."""
+        return self._store.files_put_aside
 
     def close(self) -> None:
         """Let go of the file, so that another agent may open it."""
-        with self._lock:
-            self._db.close()
-            self._file.close()
+        self._store.close()
 
 
 def _pages(seqs: Sequence[int]) -> Iterable[list[int]]:
     for start in range(0, len(seqs), _DELETE_PAGE):
         yield list(seqs[start : start + _DELETE_PAGE])
+
+
+def _forget_state(db: sqlite3.Connection, name: str) -> None:
+    db.execute("DELETE FROM state WHERE name=?", (name,))
 
 
 def _tell(room: Room, notes: Sequence[GapNote]) -> None:

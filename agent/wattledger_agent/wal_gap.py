@@ -8,6 +8,10 @@ from wattledger_schemas import Codec
 from wattledger_agent.wal_record import WalRecord
 
 GAP_TOPIC = "dead-letters"
+TICKS = "ticks"
+"""In a gap record instead of a topic: rows of the journal of ticks, which have numbers of their own."""
+STATE = "state"
+"""In a gap record instead of a topic: named values, of which the last tick of a node is one; they have no numbers."""
 
 
 @dataclass(frozen=True, slots=True)

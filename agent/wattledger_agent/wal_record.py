@@ -34,6 +34,19 @@ class Kept:
     record: WalRecord
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record as its row holds it: with a key id, the value is encrypted."""
+
+    seq: int
+    record: WalRecord
+    key_id: str = ""
+
+    @property
+    def crc(self) -> int:
+        return checksum(self.seq, self.record, self.key_id)
+
+
 class WalFull(RuntimeError):
     """The log has reached its cap and its policy is to block: try again when something was delivered."""
 
@@ -42,19 +55,30 @@ class WalUnavailable(RuntimeError):
     """The disk is full, read-only or failing, or another agent has the log: nothing of the group was written."""
 
 
-def checksum(seq: int, record: WalRecord) -> int:
-    """CRC-32 over everything that is published and the record's number: a number that was changed is damage too."""
-    head = f"{seq}\0{record.topic}\0{record.key}\0{record.partition}\0{record.at_us}\0".encode()
+class WalKeyMissing(WalUnavailable):
+    """The log holds rows encrypted with a key that was not given. The file is as it was; says what to do."""
+
+
+def checksum(seq: int, record: WalRecord, key_id: str = "") -> int:
+    """CRC-32 over the stored row: everything that is published, and the number, for a changed number is damage too."""
+    head = f"{seq}\0{record.topic}\0{record.key}\0{record.partition}\0{record.at_us}\0{key_id}".encode()
     return crc32(record.value, crc32(head))
 
 
-def sound_record(
-    seq: object, topic: object, key: object, partition: object, at_us: object, crc: object, value: object
-) -> Kept | None:
-    """A stored row as a record; None when it is not what was stored. A flipped bit may have changed any type."""
+def sound_row(
+    seq: object,
+    topic: object,
+    key: object,
+    partition: object,
+    at_us: object,
+    crc: object,
+    key_id: object,
+    value: object,
+) -> Stored | None:
+    """A row as it was stored; None when it is not what was stored. A flipped bit may have changed any type."""
     if not (isinstance(seq, int) and isinstance(topic, str) and isinstance(key, str) and isinstance(value, bytes)):
         return None
-    if not (isinstance(partition, int) and isinstance(at_us, int)):
+    if not (isinstance(partition, int) and isinstance(at_us, int) and isinstance(key_id, str)):
         return None
-    record = WalRecord(topic, key, value, partition, at_us)
-    return Kept(seq, record) if checksum(seq, record) == crc else None
+    stored = Stored(seq, WalRecord(topic, key, value, partition, at_us), key_id)
+    return stored if stored.crc == crc else None

@@ -2,30 +2,39 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wattledger_agent.wal_record import Kept, WalRecord, checksum
+from wattledger_agent.wal_rows import StoredState, insert_state
 
+_STATE = """
+CREATE TABLE IF NOT EXISTS state(
+    name TEXT PRIMARY KEY, crc INTEGER NOT NULL, key_id TEXT NOT NULL, value BLOB NOT NULL
+)"""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, key TEXT NOT NULL, partition INTEGER NOT NULL,
-    at_us INTEGER NOT NULL, size INTEGER NOT NULL, crc INTEGER NOT NULL, value BLOB NOT NULL
+    at_us INTEGER NOT NULL, size INTEGER NOT NULL, crc INTEGER NOT NULL, key_id TEXT NOT NULL DEFAULT '',
+    value BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS set_aside(
-    seq INTEGER PRIMARY KEY, topic, key, partition, at_us, size, crc, value, reason TEXT NOT NULL
+    seq INTEGER PRIMARY KEY, topic, key, partition, at_us, size, crc, key_id, value, reason TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS last_ticks(node TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS ticks(
+    number INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, crc INTEGER NOT NULL, key_id TEXT NOT NULL,
+    value BLOB NOT NULL
+);
 CREATE TABLE IF NOT EXISTS progress(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-RECORD_COLUMNS = "seq, topic, key, partition, at_us, crc, value"
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 GENERATION_BITS = 40
 """Numbers of one generation of the log; the next one begins above them."""
 _JOURNAL_BYTES = 64 << 20
-_VERSION = 1
+_VERSION = 2
 _MOST_SEQ = 1 << 62
+LAST_TICK = "last_tick/"
+"""What the names of the nodes' last ticks begin with in the state."""
 
 
 def is_corruption(error: sqlite3.Error) -> bool:
@@ -70,21 +79,51 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def make_tables(db: sqlite3.Connection) -> None:
     """The tables that are not there. Writes in any case, so that a file that can't be written is known at once."""
-    db.executescript(_SCHEMA)
     with transaction(db):
+        if is_version_1(db):
+            _upgrade(db)
+        for statement in (*_SCHEMA.split(";\n"), _STATE):
+            db.execute(statement)
         db.execute(f"PRAGMA user_version={_VERSION}")
 
 
+def is_version_1(db: sqlite3.Connection) -> bool:
+    """Told by its columns: a flipped bit in the version number must not make a log of today one of yesterday."""
+    columns = {row[1] for row in db.execute("PRAGMA table_info(records)")}
+    return bool(columns) and "key_id" not in columns
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Version 1 knew no keys, and last ticks had a table of their own, without checksum."""
+    db.execute("ALTER TABLE records ADD COLUMN key_id TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE set_aside ADD COLUMN key_id")
+    db.execute(_STATE)
+    found = db.execute("SELECT node, value FROM last_ticks").fetchall()
+    insert_state(db, [StoredState(f"{LAST_TICK}{node}", "", bytes(value)) for node, value in found])
+    db.execute("DROP TABLE last_ticks")
+
+
 def mend_numbers(db: sqlite3.Connection, least: int) -> None:
-    """The next number is above all that are in use and not below `least`, also if the sequence table was damaged."""
-    in_use = "SELECT seq FROM records UNION ALL SELECT seq FROM set_aside UNION ALL SELECT seq FROM sqlite_sequence"
-    where = "typeof(seq)='integer' AND seq BETWEEN 0 AND ?"
-    [highest] = db.execute(f"SELECT coalesce(max(seq), 0) FROM ({in_use}) WHERE {where}", (_MOST_SEQ,)).fetchone()
-    rows = db.execute("SELECT seq FROM sqlite_sequence WHERE name='records'").fetchall()
-    if rows != [(max(highest, least),)]:
+    """The next number of either kind is above all that are in use and not below `least`, also if the sequence table
+    was damaged."""
+    records = "SELECT seq FROM records UNION ALL SELECT seq FROM set_aside"
+    wanted = [
+        ("records", max(_highest(db, records, but="ticks"), least)),
+        ("ticks", max(_highest(db, "SELECT number FROM ticks", but="records"), least)),
+    ]
+    if db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall() != wanted:
         with transaction(db):
             db.execute("DELETE FROM sqlite_sequence")
-            db.execute("INSERT INTO sqlite_sequence VALUES ('records', ?)", (max(highest, least),))
+            db.executemany("INSERT INTO sqlite_sequence VALUES (?,?)", wanted)
+
+
+def _highest(db: sqlite3.Connection, in_use: str, but: str) -> int:
+    """Of the sequence table all but the other kind counts: a name may be damaged too."""
+    sql = (
+        f"SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM sqlite_sequence WHERE name<>? UNION ALL {in_use}) "
+        "WHERE typeof(seq)='integer' AND seq BETWEEN 0 AND ?"
+    )
+    return int(db.execute(sql, (but, _MOST_SEQ)).fetchone()[0])
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -106,23 +145,6 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
             with suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
         raise
-
-
-def insert_records(db: sqlite3.Connection, records: Sequence[WalRecord]) -> None:
-    """Insert records under the next numbers, inside the caller's transaction."""
-    [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name='records'").fetchone()
-    insert_kept(db, [Kept(seq, record) for seq, record in enumerate(records, start=last + 1)])
-
-
-def insert_kept(db: sqlite3.Connection, kept: Sequence[Kept]) -> None:
-    """Insert records under their own numbers, inside the caller's transaction."""
-    db.executemany(
-        "INSERT INTO records(seq, topic, key, partition, at_us, size, crc, value) VALUES (?,?,?,?,?,?,?,?)",
-        [
-            (seq, r.topic, r.key, r.partition, r.at_us, r.size_bytes, checksum(seq, r), r.value)
-            for seq, r in ((one.seq, one.record) for one in kept)
-        ],
-    )
 
 
 def _text(stored: bytes) -> str:

@@ -91,7 +91,7 @@ def test_a_file_that_is_no_database_is_put_aside_whole_and_the_agent_goes_on(tmp
 
 def test_a_record_with_a_wrong_checksum_is_set_aside_and_the_rest_goes_on(tmp_path: Path) -> None:
     wal = log_with(tmp_path / "a.wal", 20)
-    wal._db.execute("UPDATE records SET value = value || 'x' WHERE seq = 8")
+    wal._store.db.execute("UPDATE records SET value = value || 'x' WHERE seq = 8")
     assert numbers(read_all(wal)) == [number for number in range(20) if number != 7]
     [gap] = gaps(read_all(wal))
     assert (wal.records_damaged, wal.files_put_aside) == (1, 0)
@@ -122,7 +122,7 @@ def test_damage_found_while_running_does_not_stop_the_agent(tmp_path: Path) -> N
     path = tmp_path / "a.wal"
     log_with(path, COUNT, size_bytes=1500).close()
     wal = Wal(path)
-    wal._db.execute("PRAGMA cache_size=2")
+    wal._store.db.execute("PRAGMA cache_size=2")
     content = bytearray(path.read_bytes())
     content[4096 * 4 :] = bytes(len(content) - 4096 * 4)
     path.write_bytes(content)
@@ -138,7 +138,7 @@ def test_damage_found_while_running_does_not_stop_the_agent(tmp_path: Path) -> N
 )
 def test_damaged_numbering_is_mended_at_the_start(tmp_path: Path, damage: str) -> None:
     wal = log_with(tmp_path / "a.wal", 20)
-    wal._db.execute(damage)
+    wal._store.db.execute(damage)
     wal.close()
     again = Wal(tmp_path / "a.wal")
     again.append(records(20, 25))
@@ -148,6 +148,6 @@ def test_damaged_numbering_is_mended_at_the_start(tmp_path: Path, damage: str) -
 
 def test_a_name_that_is_no_text_any_more_does_not_stop_the_log(tmp_path: Path) -> None:
     wal = log_with(tmp_path / "a.wal", 5)
-    wal._db.execute("UPDATE records SET topic = CAST(x'6aff62' AS TEXT) WHERE seq = 3")
+    wal._store.db.execute("UPDATE records SET topic = CAST(x'6aff62' AS TEXT) WHERE seq = 3")
     assert numbers(read_all(wal)) == [0, 1, 3, 4]
     assert [(gap["from_seq"], gap["reason"]) for gap in gaps(read_all(wal))] == [(3, "damaged")]

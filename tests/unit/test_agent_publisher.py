@@ -74,7 +74,7 @@ def test_a_topic_that_is_not_there_is_waited_for_and_not_made(tmp_path: Path, br
 def test_an_error_of_the_thread_is_raised_and_never_taken_for_delivery(tmp_path: Path, broker: MockBroker) -> None:
     wal = log_with(tmp_path / "a.wal", 3)
     publisher = Publisher(wal, broker.kafka)
-    publisher._partitions["job-events"] = 0
+    publisher._link._partitions["job-events"] = 0
     publisher.start()
     with pytest.raises(PublisherEnded, match="ZeroDivisionError"):
         publisher.stop(empty=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from wattledger_agent.clock import ManualClock
-from wattledger_agent.ticker import Ticker, TickRule, next_tick
+from wattledger_agent.ticker import Sight, Ticker, TickRule, next_tick
 from wattledger_agent.wal import Wal
 from wattledger_agent.wal_record import BROADCAST
 from wattledger_schemas import Codec
@@ -24,12 +24,26 @@ CASES = [
 
 @pytest.mark.parametrize(("watermarks", "now_us", "at_us", "stale"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_next_tick(watermarks: dict[str, int], now_us: int, at_us: int, stale: tuple[str, ...]) -> None:
-    assert next_tick(watermarks, now_us, RULE) == (at_us, stale)
+    assert next_tick(Sight(watermarks), now_us, RULE) == (at_us, stale)
+
+
+def test_after_a_time_of_not_seeing_no_source_is_blamed_for_it() -> None:
+    marks = {"a": 100, "b": 990}
+    assert next_tick(Sight(marks, since_us=950), 1000, RULE) == (100, ())
+    assert next_tick(Sight(marks, since_us=900), 1000, RULE) == (100, ())
+    assert next_tick(Sight(marks, since_us=899), 1000, RULE) == (990, ("a",))
+
+
+def test_a_tick_that_another_ticker_has_written_is_not_written_again(tmp_path: Path) -> None:
+    wal = Wal(tmp_path / "a.wal")
+    sights = [Sight({"a": 950}, newest_tick_us=950), Sight({"a": 960}, newest_tick_us=955)]
+    ticker = Ticker(wal, lambda: sights.pop(0), ManualClock(1000), Codec(), RULE)
+    assert (ticker.tick(), ticker.tick()) == (None, 960)
 
 
 def test_a_tick_is_written_to_every_partition_of_both_topics(tmp_path: Path) -> None:
     wal = Wal(tmp_path / "a.wal")
-    assert Ticker(wal, lambda: {"a": 950, "b": 1}, ManualClock(1000), Codec(), RULE).tick() == 950
+    assert Ticker(wal, lambda: Sight({"a": 950, "b": 1}), ManualClock(1000), Codec(), RULE).tick() == 950
     found = [kept.record for kept in read_all(wal)]
     assert [(one.topic, one.partition, one.at_us) for one in found] == [
         ("job-events", BROADCAST, 950), ("price-book", BROADCAST, 950),
@@ -42,12 +56,12 @@ def test_time_never_goes_back_not_over_a_restart_and_not_for_a_source_that_retur
     marks = {"a": 950, "b": 1}
     clock = ManualClock(1000)
     wal = Wal(tmp_path / "a.wal")
-    ticker = Ticker(wal, lambda: marks, clock, Codec(), RULE)
+    ticker = Ticker(wal, lambda: Sight(marks), clock, Codec(), RULE)
     assert ticker.tick() == 950
     marks["b"] = 920
     assert ticker.tick() is None
     wal.close()
-    again = Ticker(Wal(tmp_path / "a.wal"), lambda: marks, clock, Codec(), RULE)
+    again = Ticker(Wal(tmp_path / "a.wal"), lambda: Sight(marks), clock, Codec(), RULE)
     assert again.tick() is None
     clock.now_us = 500
     assert again.tick() is None

@@ -70,8 +70,8 @@ def test_a_second_agent_on_the_same_log_is_refused_and_the_first_goes_on(tmp_pat
 
 def limit_pages(wal: Wal) -> None:
     """The file may grow no more: SQLite then reports SQLITE_FULL, as for a full disk."""
-    [pages] = wal._db.execute("PRAGMA page_count").fetchone()
-    wal._db.execute(f"PRAGMA max_page_count={pages + 8}")
+    [pages] = wal._store.db.execute("PRAGMA page_count").fetchone()
+    wal._store.db.execute(f"PRAGMA max_page_count={pages + 8}")
 
 
 def test_on_a_full_disk_a_group_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_on_a_full_disk_a_group_is_taken_whole_or_not_at_all(tmp_path: Path) -> 
     with pytest.raises(WalUnavailable, match="full"):
         wal.append(records(100, 200, size_bytes=2000), {"n1": b"new"})
     assert (numbers(read_all(wal)), wal.count(), wal.last_tick("n1")) == (list(range(100)), 100, b"old")
-    wal._db.execute("PRAGMA max_page_count=1000000")
+    wal._store.db.execute("PRAGMA max_page_count=1000000")
     wal.append(records(100, 200, size_bytes=2000))
     assert numbers(read_all(wal)) == list(range(200))
 
@@ -100,12 +100,12 @@ def test_on_a_full_disk_the_oldest_go_and_a_gap_record_says_which(tmp_path: Path
 
 def test_on_a_disk_that_became_read_only_nothing_changes_and_it_recovers(tmp_path: Path) -> None:
     wal = log_with(tmp_path / "a.wal", 5)
-    wal._db.execute("PRAGMA query_only=ON")
+    wal._store.db.execute("PRAGMA query_only=ON")
     with pytest.raises(WalUnavailable, match="readonly"):
         wal.append(records(5, 9))
     with pytest.raises(WalUnavailable, match="readonly"):
         wal.settle([1, 2])
-    wal._db.execute("PRAGMA query_only=OFF")
+    wal._store.db.execute("PRAGMA query_only=OFF")
     wal.append(records(5, 9))
     assert numbers(read_all(wal)) == list(range(9))
 

@@ -1,0 +1,1 @@
+"""Probes: what reads devices. One file each behind one protocol (`probe`); values only (`reading`, `device`)."""

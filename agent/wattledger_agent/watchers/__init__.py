@@ -1,0 +1,1 @@
+"""Watchers: what follows schedulers, containers and processes. Pure parsers apart from their readers."""

@@ -1,0 +1,18 @@
+"""Sample batches of two ticks and no devices, for tests that are about which time they cover."""
+
+from typing import Any
+
+from wattledger_agent.wal_record import WalRecord
+from wattledger_schemas import Codec
+
+from tests.unit.agent_batches import wire_batch
+
+CODEC = Codec()
+S = 1_000_000
+
+
+def batch_record(seq: int, first_us: int, last_us: int, **changes: Any) -> WalRecord:
+    """A batch of node n1 over two ticks, without devices."""
+    ticks = b"".join(at_us.to_bytes(8, "little", signed=True) for at_us in (first_us, last_us))
+    batch = {**wire_batch(), "seq": seq, "ticks_us": ticks, "devices": [], **changes}
+    return WalRecord("gpu-samples", str(batch["node"]), CODEC.encode("sample_batch", batch), at_us=last_us)
