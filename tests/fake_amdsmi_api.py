@@ -5,10 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.fake_amdsmi import NA16, NA32, NOT_FOUND, OUT_OF_RESOURCES, VERSIONS, FakeAmdSmi, FakeGpu
+from wattledger_agent.clock import ManualClock
+from wattledger_agent.probes.amd import AmdSmiProbe
+from wattledger_agent.probes.reading import DeviceReading
+
+from tests.fake_amdsmi import VERSIONS, FakeAmdSmi, probe_of
+from tests.fake_amdsmi_gpu import NA16, NA32, NOT_FOUND, OUT_OF_RESOURCES, FakeGpu
 
 WRAPPERS = ("6.0", "6.1", "6.2", "6.3", "6.4", "7.0")
 
@@ -167,3 +173,27 @@ class FakeApi:
             "memory_usage": {"gtt_mem": 0, "cpu_mem": 0, "vram_mem": process.vram_bytes},
             "cu_occupancy": "N/A",
         }
+
+
+WALL = 1_767_225_600_000_000
+
+
+class Bench:
+    """A probe, its clock, and the machine below it."""
+
+    def __init__(self, folder: Path, fake: FakeAmdSmi, version: str = "") -> None:
+        self.fake = fake
+        self.clock = ManualClock(WALL)
+        self.api = FakeApi(fake, version or "7.0")
+        load = self.api.module if version else fake.loader()
+        self.probe: AmdSmiProbe = probe_of(load, self.clock, folder)
+        self.probe.open()
+
+    def tick(self, seconds: int = 1) -> dict[str, DeviceReading]:
+        self.clock.sleep(seconds)
+        self.fake.advance(seconds)
+        return {reading.device: reading for reading in self.probe.read().devices}
+
+    def one(self) -> DeviceReading:
+        (reading,) = self.tick().values()
+        return reading

@@ -47,8 +47,11 @@ RENEW_HELPS: Final = frozenset({CONFIGURATION, "tls", "authentication"})
 """Troubles that end when files with certificates or passwords are mended: they are read again with a new producer."""
 
 
-def reason_of(code: int) -> str:
-    """The word for an error of librdkafka."""
+def reason_of(code: int, said: str = "") -> str:
+    """The word for an error of librdkafka. In TLS 1.3 a broker refuses a certificate only after the handshake, which
+    then is an error of transport that has OpenSSL's words in it."""
+    if code == KafkaError._TRANSPORT and "SSL routines" in said:
+        return "tls"
     return next((reason for reason, (codes, _) in _REASONS.items() if code in codes), "other")
 
 
@@ -62,7 +65,7 @@ class BrokerTrouble:
 
     def note(self, error: KafkaError, now_s: float, topic: str = "") -> None:
         """An error. Of those of one time the one that says most is kept, and told once."""
-        self.tell(reason_of(error.code()), error.str(), now_s, topic)
+        self.tell(reason_of(error.code(), error.str()), error.str(), now_s, topic)
 
     def tell(self, reason: str, said: str, now_s: float, topic: str = "") -> None:
         """The same, in a word of `reason_of` and the words of whoever found it."""

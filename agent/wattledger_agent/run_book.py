@@ -59,16 +59,16 @@ class RunBook:
         if is_fresh:
             look.out.findings.extend(sighting.findings)
             self._looked_us[source] = sighting.at_us
-        seen: dict[RunKey, int] = {}
+        seen: set[RunKey] = set()
         for run in sorted(
             sighting.runs, key=lambda run: (run.started_us, run.source, run.cluster, run.job, run.attempt)
         ):
             key = (run.source, run.cluster, run.job, run.attempt)
-            if seen.get(key) == run.started_us:
+            if key in seen and self._entries[key].is_open:
                 look.note(self._entries[key], "run_repeated", "is listed twice in one sighting: the first counts")
                 continue
-            seen[key] = run.started_us
-            self._take(run, source, is_fresh, look)
+            if self._take(run, source, is_fresh, look):
+                seen.add(key)
         if is_fresh and sighting.is_snapshot:
             for entry in self._entries.values():
                 if entry.watcher == source and entry.is_open and entry.key not in seen:
@@ -156,23 +156,24 @@ class RunBook:
         self._entries = {entry.key: entry for entry in entries}
         self._looked_us, self._boot_id = looked_us, boot_id
 
-    def _take(self, run: Run, source: str, is_fresh: bool, look: Look) -> None:
+    def _take(self, run: Run, source: str, is_fresh: bool, look: Look) -> bool:
+        """False for an earlier run of the same name, which the source still lists."""
         key = (run.source, run.cluster, run.job, run.attempt)
         entry = self._entries.get(key)
         if entry is None or (is_fresh and self._came_back(entry, run, look)):
             self._admit(run, source, entry, look)
         elif run.started_us < entry.run.started_us and (run.ended_us or entry.start_us + 1) <= entry.start_us:
-            return  # an earlier run of the same name, which the source still lists
+            return False
         elif entry.is_open and is_fresh:
             entry.watcher = source
             see(entry, run, look)
         elif entry.start_us <= (run.ended_us or -1):
             close_as_told(entry, run, look)
+        return True
 
     def _admit(self, run: Run, source: str, before: Entry | None, look: Look) -> None:
         same_job = [e for e in self._entries.values() if e.job == (run.source, run.cluster, run.job)]
-        shift = max((e.attempt - e.run.attempt for e in same_job), default=0) + (before is not None)
-        entry = first_seen(run, source, run.attempt + shift, look)
+        entry = first_seen(run, source, _number(run, same_job, before), look)
         if before is not None and before.end_us is not None and before.end_us > entry.start_us:
             entry.start_us = entry.pending_us = look.at_us
         for earlier in same_job:
@@ -244,3 +245,13 @@ class RunBook:
                 if (found.device, instance.gpu_instance) == (device, gpu_instance):
                     return Fraction(instance.slices, found.slices)
         return Fraction(1)
+
+
+def _number(run: Run, same_job: list[Entry], before: Entry | None) -> int:
+    """The attempt number to say: as the source counts, moved on once a number had to be used for a run that came back,
+    and never one that was used."""
+    used = [entry.attempt for entry in same_job]
+    shift = max((entry.attempt - entry.run.attempt for entry in same_job), default=0)
+    if before is None and shift == 0 and run.attempt not in used:
+        return run.attempt
+    return max(run.attempt + shift, max(used) + 1)

@@ -132,7 +132,7 @@ def settle(entry: Entry, look: Look) -> None:
     if not entry.is_said:
         _say_start(entry, list(found.claims), look)
     elif list(found.claims) != entry.claims:
-        at_us = look.at_us if entry.pending_us is None else entry.pending_us
+        at_us = max(look.at_us if entry.pending_us is None else entry.pending_us, entry.start_us)
         entry.claims, entry.resizes = list(found.claims), entry.resizes + 1
         _emit(entry, RESIZE, at_us, look, claims=entry.claims, number=entry.resizes)
     if not found.may_come:

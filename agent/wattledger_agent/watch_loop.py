@@ -19,6 +19,8 @@ from wattledger_agent.watchers.watcher import Watcher, WatcherUnavailable
 
 log = structlog.get_logger()
 BOOK = "run_book"
+_MEMORY_US = 10_000_000
+"""How often the book's memory is kept when nothing happened: it also holds when each source was last looked at."""
 _RETRY_FIRST_S = 1.0
 _RETRY_MOST_S = 30.0
 
@@ -34,13 +36,21 @@ class WatchLog:
         self._codec = codec
         self._waiting: list[WalRecord] = []
         self._known = b""
+        self._kept_us = 0
         self._findings = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the log has yet to take something."""
+        return bool(self._waiting)
 
     def put(self, events: Sequence[dict[str, Any]], findings: Sequence[Finding], at_us: int) -> bool:
         """Append with the book's memory. What the log does not take waits, in order, for the next call: False."""
         with self.lock:
             self._waiting += [self._event(event) for event in events]
             self._waiting += [self._finding(finding, at_us) for finding in findings]
+            if not self._waiting and 0 <= at_us - self._kept_us < _MEMORY_US:
+                return True
             memory = self.book.dump()
             if not self._waiting and memory == self._known:
                 return True
@@ -50,7 +60,7 @@ class WatchLog:
                 WAL_NOT_TAKING.set(1)
                 log.warning("events_not_taken", error=str(error), waiting=len(self._waiting))
                 return False
-            self._waiting, self._known = [], memory
+            self._waiting, self._known, self._kept_us = [], memory, at_us
             return True
 
     def _event(self, event: dict[str, Any]) -> WalRecord:
@@ -92,7 +102,7 @@ class WatchLoop:
     def step(self) -> float:
         """Look once; how long to wait beyond the usual period, s."""
         now_us = self._clock.wall_us()
-        if not self._shared.put([], [], now_us):
+        if self._shared.is_behind and not self._shared.put([], [], now_us):
             # a watcher may forget what it told the look before: that must be in the log first
             return _RETRY_FIRST_S
         try:

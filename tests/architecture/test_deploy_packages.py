@@ -172,23 +172,36 @@ STOP = "systemctl disable --now wattledger-agent.service wattledger-ticker.servi
 def test_a_script_starts_nothing_new_and_stops_only_what_goes(
     tmp_path: Path, script: str, arguments: list[str], is_running: bool, calls: list[str]
 ) -> None:
-    programs, calls_file, running = tmp_path / "bin", tmp_path / "calls", tmp_path / "running"
+    done, called = run_script(tmp_path, script, arguments, is_running)
+    assert (done.returncode, done.stderr, called) == (0, "", calls)
+
+
+def test_an_upgrade_stands_though_the_agent_does_not_start_again(tmp_path: Path) -> None:
+    done, called = run_script(tmp_path, "postinstall", ["2"], True, failing="try-restart")
+    assert (done.returncode, called[-1]) == (0, RESTART)
+    assert "journalctl -u wattledger-agent" in done.stderr
+
+
+def run_script(
+    folder: Path, script: str, arguments: list[str], is_running: bool, failing: str = "nothing"
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """A maintainer script among stand-ins for systemd's programs, and what it called them with."""
+    programs, calls_file, running = folder / "bin", folder / "calls", folder / "running"
     programs.mkdir()
     for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles"):
-        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{calls_file}"\n')
+        text = f'#!/bin/sh\necho "{name} $*" >>"{calls_file}"\n[ "$1" != {failing} ]\n'
+        (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     if is_running:
         running.mkdir()
     text = (INFRA / "packages" / script).read_text()
     assert RUNNING in text
-    copy = tmp_path / script
+    copy = folder / script
     copy.write_text(text.replace(RUNNING, str(running)))
+    command = ["sh", str(copy), *arguments]
     env = {"PATH": f"{programs}:/usr/bin:/bin"}
-    done = subprocess.run(
-        ["sh", str(copy), *arguments], env=env, capture_output=True, text=True, check=False, timeout=30
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (calls_file.read_text().splitlines() if calls_file.exists() else []) == calls
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+    return done, calls_file.read_text().splitlines() if calls_file.exists() else []
 
 
 def test_the_launcher_takes_nothing_from_the_machine_but_the_standard_library(tmp_path: Path) -> None:

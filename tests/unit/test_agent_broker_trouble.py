@@ -32,6 +32,11 @@ def test_reasons(code: int, reason: str) -> None:
     assert reason_of(code) == reason
 
 
+def test_a_certificate_refused_after_the_handshake_is_told_as_such() -> None:
+    said = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate: SSL alert number 42"
+    assert reason_of(KafkaError._TRANSPORT, said) == "tls"
+
+
 def test_the_word_that_says_most_stays_until_it_is_not_seen_any_more() -> None:
     trouble = BrokerTrouble()
     told = []

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from wattledger_agent.clock import ManualClock
-from wattledger_agent.probes.amd import AmdSmiProbe
-from wattledger_agent.probes.amd_partition import partitions_of
+from wattledger_agent.probes.probe import ProbeUnavailable
 from wattledger_agent.probes.reading import (
     ABI_MISMATCH,
     FOREIGN,
@@ -16,39 +15,17 @@ from wattledger_agent.probes.reading import (
     NOT_SUPPORTED,
     SENTINEL,
     TIMED_OUT,
-    DeviceReading,
+    UNKNOWN_ERROR,
     Reading,
     lost_device,
     unknown,
 )
 
-from tests.fake_amdsmi import GIB, NA16, NA32, NA64, FakeAmdSmi, FakeGpu, FakeProcess, probe_of
-from tests.fake_amdsmi import NO_PERMISSION as NO_PERM
-from tests.fake_amdsmi import NOT_SUPPORTED as NOT_SUPP
-from tests.fake_amdsmi_api import WRAPPERS, FakeApi
-
-WALL = 1_767_225_600_000_000
-
-
-class Bench:
-    """A probe, its clock, and the machine below it."""
-
-    def __init__(self, folder: Path, fake: FakeAmdSmi, version: str = "") -> None:
-        self.fake = fake
-        self.clock = ManualClock(WALL)
-        self.api = FakeApi(fake, version or "7.0")
-        load = self.api.module if version else fake.loader()
-        self.probe: AmdSmiProbe = probe_of(load, self.clock, folder)
-        self.probe.open()
-
-    def tick(self, seconds: int = 1) -> dict[str, DeviceReading]:
-        self.clock.sleep(seconds)
-        self.fake.advance(seconds)
-        return {reading.device: reading for reading in self.probe.read().devices}
-
-    def one(self) -> DeviceReading:
-        (reading,) = self.tick().values()
-        return reading
+from tests.fake_amdsmi import FakeAmdSmi
+from tests.fake_amdsmi_api import WALL, WRAPPERS, Bench
+from tests.fake_amdsmi_gpu import API_FAILED, DRIVER_NOT_LOADED, GIB, NA16, NA32, NA64, FakeGpu, FakeProcess
+from tests.fake_amdsmi_gpu import NO_PERMISSION as NO_PERM
+from tests.fake_amdsmi_gpu import NOT_SUPPORTED as NOT_SUPP
 
 
 @pytest.mark.parametrize("version", [*WRAPPERS, ""], ids=[*WRAPPERS, "the real 7.0.2 wrapper"])
@@ -78,142 +55,12 @@ def test_an_mi200_gives_its_average_through_every_wrapper(tmp_path: Path, versio
     assert bench.probe.inventory().devices[0].power_field == "amdsmi.average_socket_power"
 
 
-def _sockets(watts: list[list[int]], mode: str = "QPX") -> list[FakeGpu]:
-    return [
-        FakeGpu(
-            bus=0x0C + 0x10 * socket, partition=at, current_w=power, draws_w=row[0], mode=mode, counts=10**10 + socket
-        )
-        for socket, row in enumerate(watts)
-        for at, power in enumerate(row)
-    ]
-
-
-CHANGELOG_ROWS = [
-    [248, 247, 247, 247],
-    [221, 221, 222, 221],
-    [239] * 4,
-    [219] * 4,
-    [222] * 4,
-    [241, 241, 241, 240],
-    [211] * 4,
-    [227] * 4,
-]
-
-
-@pytest.mark.parametrize("version", ["6.3", "6.4", "7.0", ""])
-def test_b27_32_rows_of_8_sockets_are_1828_watts(tmp_path: Path, version: str) -> None:
-    bench = Bench(tmp_path, FakeAmdSmi(*_sockets(CHANGELOG_ROWS)), version)
+@pytest.mark.parametrize("version", WRAPPERS)
+def test_the_counter_under_the_key_of_every_wrapper(tmp_path: Path, version: str) -> None:
+    gpu = FakeGpu(table={"energy_accumulator": NA64, "system_clock_counter": NA64})
+    bench = Bench(tmp_path, FakeAmdSmi(gpu), version)
     bench.tick()
-    readings = bench.tick()
-    assert len(readings) == 32
-    assert sum(reading.power_mw.value or 0 for reading in readings.values()) == 1_828_000
-    assert sum(reading.energy_uj.value is not None for reading in readings.values()) == 8
-    others = [reading for device, reading in readings.items() if not device.endswith("/0")]
-    assert {reading.power_mw for reading in others} == {unknown(NOT_SUPPORTED)}
-    assert {reading.energy_uj for reading in others} == {unknown(NOT_SUPPORTED)}
-    devices = bench.probe.inventory().devices
-    assert len({device.socket for device in devices}) == 8
-    assert [device.counter_scope for device in devices] == ["socket", "", "", ""] * 8
-
-
-def test_partitions_told_by_the_function_of_their_address_share_a_socket(tmp_path: Path) -> None:
-    gpus = [
-        FakeGpu(function=at, partition=at, kfd_partition=NA32, mode="DPX", current_w=136 + at, draws_w=136)
-        for at in (0, 1)
-    ]
-    bench = Bench(tmp_path, FakeAmdSmi(*gpus))
-    assert [(device.device, device.socket) for device in bench.probe.inventory().devices] == [
-        ("0000:0c:00.0/0", "0000:0c:00"),
-        ("0000:0c:00.1/1", "0000:0c:00"),
-    ]
-    assert [reading.power_mw.value for reading in bench.tick().values()] == [136_000, None]
-
-
-def test_partitions_that_the_library_numbers_alike_stay_apart(tmp_path: Path) -> None:
-    gpus = [FakeGpu(mode="DPX", kfd_partition=NA32, current_w=140, draws_w=140) for _ in range(2)]
-    bench = Bench(tmp_path, FakeAmdSmi(*gpus))
-    assert [device.device for device in bench.probe.inventory().devices] == ["0000:0c:00.0/0", "0000:0c:00.0/1"]
-
-
-def test_two_dies_of_an_mi250_have_one_power(tmp_path: Path) -> None:
-    watts = [237, NA16, 230, NA16, 220, 0, 235, NA16]
-    gpus = [
-        FakeGpu(bus=0xC1 + 4 * at, model="AMD INSTINCT MI250 (MCM) OAM AC MBA", device_id=0x740C, mode="",
-                memory_mode="", current_w=NA16, average_w=power, draws_w=power if power not in (0, NA16) else 0,
-                counts=10**9 if power not in (0, NA16) else 0, header=(1, 3))
-        for at, power in enumerate(watts)
-    ]  # fmt: skip
-    bench = Bench(tmp_path, FakeAmdSmi(*gpus))
-    bench.tick()
-    readings = list(bench.tick().values())
-    assert [reading.power_mw.value for reading in readings] == [
-        237_000,
-        None,
-        230_000,
-        None,
-        220_000,
-        None,
-        235_000,
-        None,
-    ]
-    assert [reading.energy_uj.value is not None for reading in readings] == [True, False] * 4
-    devices = bench.probe.inventory().devices
-    assert [device.socket for device in devices[:4]] == ["0000:c1:00", "0000:c1:00", "0000:c9:00", "0000:c9:00"]
-    assert [device.counter_scope for device in devices[:2]] == ["socket", ""]
-
-
-def test_b25_an_mi300x_is_no_two_die_card(tmp_path: Path) -> None:
-    gpus = [FakeGpu(bus=0x0C), FakeGpu(bus=0x22, counts=0, counts_move=False)]
-    bench = Bench(tmp_path, FakeAmdSmi(*gpus))
-    bench.tick()
-    first, second = bench.tick().values()
-    assert first.energy_uj.value is not None
-    assert (second.power_mw, second.energy_uj) == (Reading(717_000), unknown(IMPLAUSIBLE))
-    assert [device.socket for device in bench.probe.inventory().devices] == ["", ""]
-
-
-def test_b29_partitions_of_unlike_shapes(tmp_path: Path) -> None:
-    gpus = [FakeGpu(partition=at, mode="DPX", current_w=300, draws_w=300) for at in (0, 1)]
-    bench = Bench(tmp_path, FakeAmdSmi(*gpus), "7.0")
-    name = "amdsmi_get_gpu_activity"
-    bench.api.shapes[name, gpus[0].device] = {"gfx_activity": {"value": 0, "unit": "%"}}
-    bench.api.shapes[name, gpus[1].device] = "N/A"
-    first, second = bench.tick().values()
-    assert first.busy_ppm == Reading(0)
-    assert second.busy_ppm == unknown(SENTINEL)
-
-
-COUNTS = [
-    ("CPX", 65535, 8, 8),
-    ("CPX", 8, None, 8),
-    ("CPX", 65535, 6, 6),
-    ("SPX", 65535, 8, 1),
-    ("DPX", 65535, 8, 2),
-    ("TPX", None, 6, 3),
-    ("QPX", 4, 8, 4),
-    ("CPX", None, None, None),
-    ("", 4, None, 4),
-    ("", 65535, None, None),
-]
-
-
-@pytest.mark.parametrize(("mode", "told", "engines", "expected"), COUNTS)
-def test_b30_partitions_by_mode(mode: str, told: int | None, engines: int | None, expected: int | None) -> None:
-    assert partitions_of(mode, told, engines) == expected
-
-
-def test_b30_a_socket_of_which_only_one_partition_is_shown_says_so(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, FakeAmdSmi(FakeGpu(mode="CPX", memory_mode="NPS4", num_partition=NA16)))
-    (note,) = bench.probe.inventory().notes
-    assert "CPX/NPS4 has 8 partitions, AMD SMI shows 1" in note
-    assert bench.probe.inventory().devices[0].socket == "0000:0c:00"
-
-
-def test_each_partition_is_as_busy_as_its_own_engines(tmp_path: Path) -> None:
-    busy = [[100, 90, NA32], [0, 0], [255]]
-    gpus = [FakeGpu(partition=at, mode="TPX", current_w=400, draws_w=400, activity=NA16, busy=busy) for at in range(3)]
-    readings = list(Bench(tmp_path, FakeAmdSmi(*gpus)).tick().values())
-    assert [reading.busy_ppm for reading in readings] == [Reading(950_000), Reading(0), unknown(SENTINEL)]
+    assert bench.one().energy_uj == Reading(gpu.counts * 15625 // 1024)
 
 
 BUSY = [
@@ -345,6 +192,36 @@ def test_a_lost_device_gives_nothing_and_hides_no_other(tmp_path: Path) -> None:
     assert after[1] == epochs[1]
 
 
+def test_one_failing_call_is_no_lost_device(tmp_path: Path) -> None:
+    reading = Bench(tmp_path, FakeAmdSmi(FakeGpu(status={"amdsmi_get_gpu_memory_usage": API_FAILED}))).one()
+    assert not reading.lost
+    assert reading.memory_used_bytes == unknown(UNKNOWN_ERROR)
+
+
+def test_a_device_that_comes_back_counts_in_another_run_even_where_its_counter_seems_to_go_on(tmp_path: Path) -> None:
+    gpu = FakeGpu()
+    bench = Bench(tmp_path, FakeAmdSmi(gpu))
+    bench.tick()
+    epoch = bench.probe.inventory().devices[0].counter_epoch
+    gpu.gone = True
+    assert bench.one().lost
+    gpu.gone = False
+    bench.tick()
+    assert bench.one().energy_uj.value is not None
+    assert bench.probe.inventory().devices[0].counter_epoch != epoch
+
+
+@pytest.mark.parametrize("name", ["amdsmi_get_gpu_memory_usage", "amdsmi_get_power_info"])
+def test_a_driver_that_went_ends_the_reading_whichever_call_says_so(tmp_path: Path, name: str) -> None:
+    gpu = FakeGpu()
+    for version in ("7.0", ""):
+        bench = Bench(tmp_path, FakeAmdSmi(gpu), version)
+        gpu.status = {name: DRIVER_NOT_LOADED}
+        with pytest.raises(ProbeUnavailable, match=f"{name}|amdsmi_power_info_t"):
+            bench.tick()
+        gpu.status = {}
+
+
 def test_b19_another_gpus_counter_is_foreign_and_starts_no_run(tmp_path: Path) -> None:
     f110, c610 = FakeGpu(bus=0xF1, current_w=43, draws_w=43), FakeGpu(bus=0xC6, counts=4_734_149_698, draws_w=43)
     c610.current_w = 43
@@ -357,28 +234,6 @@ def test_b19_another_gpus_counter_is_foreign_and_starts_no_run(tmp_path: Path) -
     f110.foreign = None
     assert bench.tick()[f110.device].energy_uj.value == f110.counts * 15625 // 1024
     assert bench.probe.inventory().devices[0].counter_epoch == epoch
-
-
-def test_another_partitioning_is_found_and_changes_the_inventory(tmp_path: Path) -> None:
-    gpu = FakeGpu()
-    fake = FakeAmdSmi(gpu)
-    bench = Bench(tmp_path, fake)
-    bench.tick()
-    epoch = bench.probe.inventory().devices[0].counter_epoch
-    gpu.mode, gpu.memory_mode = "DPX", "NPS2"
-    fake.gpus.append(FakeGpu(partition=1, mode="DPX", memory_mode="NPS2"))
-    changed = False
-    for _ in range(40):
-        bench.clock.sleep(1)
-        fake.advance()
-        tick = bench.probe.read()
-        if tick.inventory_changed:
-            changed = True
-            assert [reading.device for reading in tick.devices] == ["0000:0c:00.0/0", "0000:0c:00.0/1"]
-            devices = bench.probe.inventory().devices
-    assert changed
-    assert [device.socket for device in devices] == ["0000:0c:00", "0000:0c:00"]
-    assert devices[0].counter_epoch != epoch
 
 
 def test_a_run_goes_on_over_close_and_open_and_ends_with_the_drivers_load(tmp_path: Path) -> None:

@@ -95,6 +95,14 @@ def test_b20_the_same_stamp_twice_is_stale_and_not_0_joule() -> None:
     assert track.run == 0
 
 
+def test_b20_the_same_stamp_twice_is_stale_without_a_power_to_compare_with() -> None:
+    track = CounterTrack()
+    for n, counts in enumerate(_steady(100, 3, 1)):
+        track.take(_sample(counts, n), unknown(NOT_SUPPORTED))
+    again = CounterSample(1 + 2 * 6_553_600, 2_000_000_007, 3 * S)
+    assert track.take(again, unknown(NOT_SUPPORTED)) == unknown(STALE)
+
+
 def test_b20_a_frozen_counter_with_a_moving_stamp_is_stale_while_power_is_drawn() -> None:
     assert _fed(CounterTrack(), [8_152_136] * 4, 200)[1:] == [unknown(STALE)] * 3
 
@@ -147,6 +155,19 @@ def test_two_counters_reset_together_are_not_taken_for_each_other() -> None:
             last = track.take(_sample((n - 3) * 100 * 65_536, n), Reading(100_000), others)
             assert last.value is None or last.value < 10**9
     assert [track.run for track in tracks] == [1, 1]
+
+
+def test_a_value_that_stays_with_another_counter_is_this_ones_after_all() -> None:
+    one, other = CounterTrack(), CounterTrack()
+    for n in range(4):
+        one.take(_sample(10**10 + n * 6_553_600, n), Reading(100_000))
+        other.take(_sample(5 * 10**9 + n * 6_553_600, n), Reading(100_000))
+    readings = []
+    for n in range(4, 13):
+        other.take(_sample(5 * 10**9 + n * 6_553_600, n), Reading(100_000), [one])
+        readings.append(one.take(_sample(5 * 10**9 + 9 + n * 6_553_600, n), Reading(100_000), [other]))
+    assert [reading.reason for reading in readings] == [FOREIGN] * 5 + [IMPLAUSIBLE, NOT_READ, "", ""]
+    assert one.run == 1
 
 
 FALLS: list[tuple[str, list[int], list[bool], int]] = [

@@ -11,8 +11,9 @@ from wattledger_agent.probes.amd import AmdSmiProbe
 from wattledger_agent.probes.amd_library import GROUPS, load_wrapper, misfit, open_library
 from wattledger_agent.probes.probe import ProbeUnavailable
 
-from tests.fake_amdsmi import API_FAILED, DRIVER_NOT_LOADED, FakeAmdSmi, FakeGpu, probe_of
+from tests.fake_amdsmi import FakeAmdSmi, probe_of
 from tests.fake_amdsmi_api import FakeApi
+from tests.fake_amdsmi_gpu import API_FAILED, DRIVER_NOT_LOADED, FakeGpu
 
 
 def _kfd(folder: Path, is_there: bool = True) -> Path:

@@ -18,7 +18,8 @@ from wattledger_agent.probes.reading import (
     unknown,
 )
 
-from tests.fake_amdsmi import NA16, NA32, NA64, FakeGpu, power_bytes
+from tests.fake_amdsmi import power_bytes
+from tests.fake_amdsmi_gpu import NA16, NA32, NA64, FakeGpu
 
 CUR, AVG, SOC = "current_socket_power", "average_socket_power", "socket_power"
 NONE = Metrics()

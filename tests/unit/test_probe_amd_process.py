@@ -23,7 +23,8 @@ from wattledger_agent.probes.reading import (
     unknown,
 )
 
-from tests.fake_amdsmi import NA64, FakeAmdSmi, FakeGpu, FakeProcess
+from tests.fake_amdsmi import FakeAmdSmi
+from tests.fake_amdsmi_gpu import NA64, FakeGpu, FakeProcess
 
 
 def _ticks(folder: Path, gpu: FakeGpu, count: int) -> list[DeviceReading]:

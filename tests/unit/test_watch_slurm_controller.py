@@ -19,7 +19,7 @@ def show(text: str, site: SlurmSite = SITE) -> Document:
 
 
 def shown(**changed: str) -> Fact:
-    document = show(scontrol_job(**changed))
+    document = show(scontrol_job(False, **changed))
     assert document.findings == ()
     (fact,) = document.facts
     return fact

@@ -260,7 +260,7 @@ def test_a_whole_second_gets_its_fraction_from_the_file(folder: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(WatcherUnavailable, match="infra/slurm/README.md"):
+    with pytest.raises(WatcherUnavailable, match=r"infra/slurm/README\.md"):
         DropFolder(tmp_path / "none", SITE, ME).read(LATER_US)
 
 

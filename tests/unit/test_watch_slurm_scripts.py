@@ -232,7 +232,7 @@ def test_200_at_once_drop_200_whole_records(folder: Path) -> None:
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_killed_at_any_point_it_leaves_a_whole_record_or_none(folder: Path, signal_number: int) -> None:
-    for delay_ms in range(0, 12):
+    for delay_ms in range(12):
         process = started(folder, SLURM_JOB_ID=f"{delay_ms + 1}")
         time.sleep(delay_ms / 1000)
         process.send_signal(signal_number)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from wattledger_agent.watchers.run import Run
 from wattledger_agent.watchers.slurm_fact import EPILOG, PROLOG, Fact
-from wattledger_agent.watchers.slurm_run import NEAR_US, stamp_us
+from wattledger_agent.watchers.slurm_run import NEAR_US, ended_us, stamp_us
 
 
 @dataclass(eq=False, slots=True)
@@ -36,7 +36,8 @@ class Entry:
 
     @property
     def end_us(self) -> int | None:
-        return None if self.run is None else self.run.ended_us
+        """As it is known; before the run was made, as the facts say."""
+        return ended_us(self.facts)[0] if self.run is None else self.run.ended_us
 
     @property
     def was_seen_here(self) -> bool:
@@ -45,7 +46,7 @@ class Entry:
     @property
     def is_settled(self) -> bool:
         """Its end was reported just as it is known, or there is nothing to report."""
-        return self.is_lost or (self.end_us is not None and self.run == self.reported)
+        return self.is_lost or (self.run is not None and self.end_us is not None and self.run == self.reported)
 
     def take(self, fact: Fact) -> None:
         """Note a fact, the newest of its kind; of two equally new ones the one with the later end."""
