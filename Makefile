@@ -7,7 +7,7 @@ JARS := $(KAFKA)/libs
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 
-.PHONY: demo test check bench setup jars clean
+.PHONY: demo test check bench packages setup jars clean
 
 demo: setup jars
 	$(BIN)/wattledger demo --out out/demo
@@ -24,6 +24,10 @@ check: setup
 
 bench: setup
 	$(BIN)/python benchmarks/core.py
+
+# The agent as .deb and .rpm, in out/packages.
+packages: setup
+	PYTHON=$(PYTHON) infra/packages/build
 
 setup: $(INSTALLED)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import structlog
 from wattledger_schemas import Codec
 
-from wattledger_agent.build import Agent, agent_version, build_agent, build_probes, build_wal
+from wattledger_agent.build import agent_version, build_agent, build_probes, build_wal
 from wattledger_agent.clock import SystemClock
 from wattledger_agent.daemon import AgentEnded
 from wattledger_agent.doctor import Check, check_folder, check_kafka, check_probes, check_processes, check_watchers
-from wattledger_agent.health import HealthServer, answer
+from wattledger_agent.health import HealthServer, Pulse, answer
 from wattledger_agent.host import read_host
+from wattledger_agent.notify import Notifier
 from wattledger_agent.publisher import PublisherEnded
 from wattledger_agent.settings import AgentSettings
 from wattledger_agent.wal_cipher import KeyRefused
@@ -21,6 +22,7 @@ from wattledger_agent.wal_record import WalUnavailable
 from wattledger_agent.watchers.watcher import Watcher, WatcherUnavailable
 
 log = structlog.get_logger()
+_TICKER_SILENT_S = 60.0
 
 
 class AgentRefused(RuntimeError):
@@ -43,13 +45,13 @@ def _refusing(settings: AgentSettings) -> Iterator[None]:
 
 
 @contextmanager
-def _health(settings: AgentSettings, agent: Agent) -> Iterator[None]:
+def _health(settings: AgentSettings, pulse: Pulse) -> Iterator[None]:
     if not settings.http_port:
         yield
         return
     try:
         server = HealthServer(
-            settings.http_host, settings.http_port, lambda path: answer(path, agent.pulse, agent_version())
+            settings.http_host, settings.http_port, lambda path: answer(path, pulse, agent_version())
         )
     except OSError as error:
         raise AgentRefused(
@@ -66,7 +68,7 @@ def run_agent(settings: AgentSettings, stop: threading.Event) -> None:
     """Run until `stop`. Raises AgentRefused before it has started, AgentStopped when a part ended by an error."""
     with _refusing(settings):
         agent = build_agent(settings, SystemClock())
-    with _health(settings, agent):
+    with _health(settings, agent.pulse):
         log.info("agent_started", node=agent.host.node, agent=agent.agent_id, version=agent_version())
         try:
             agent.daemon().run(stop)
@@ -107,11 +109,16 @@ def run_the_ticker(settings: AgentSettings, stop: threading.Event) -> None:
     """Write ticks until `stop`. Raises AgentRefused, AgentStopped."""
     from wattledger_agent.ticker_process import run_ticker
 
-    kafka = settings.kafka
+    kafka, clock, notifier = settings.kafka, SystemClock(), Notifier(settings.notify_socket)
     with _refusing(settings):
         wal = build_wal(settings, settings.agent_id or "ticker", Codec())
+    pulse = Pulse(clock, _TICKER_SILENT_S)
+    # a ticker that can't see the topics waits for them: that is told by the age of its last tick, not by its health
+    pulse.ready = True
     try:
-        run_ticker(wal, kafka.config, kafka.topic_prefix, SystemClock(), stop)
+        with _health(settings, pulse):
+            notifier.ready()
+            run_ticker(wal, kafka.config, kafka.topic_prefix, clock, stop)
     except PublisherEnded as error:
         raise AgentStopped(str(error)) from error
     finally:

@@ -38,7 +38,7 @@ _ABSURD_RANGE_UJ = 1 << 62
 _RESCAN_TICKS = 60
 FIX = (
     "give the agent CAP_DAC_READ_SEARCH, or let its group read the files: a udev rule or tmpfiles.d line such as "
-    "`z /sys/class/powercap/*/energy_uj 0440 root wattledger` (they are root's since CVE-2020-8694)"
+    "`z /sys/class/powercap/*/energy_uj 0440 root wattledger-agent` (they are root's since CVE-2020-8694)"
 )
 
 
