@@ -50,7 +50,8 @@ def arrived(kafka: dict[str, str], prefix: str, topic: str) -> Arrived:
 
 
 def _read(kafka: dict[str, str], topic: str) -> list[list[bytes]]:
-    consumer = Consumer({**kafka, "group.id": "oracle", "enable.partition.eof": True, "log_level": 0})
+    quick = {"group.id": "oracle", "enable.partition.eof": True, "fetch.wait.max.ms": 10, "log_level": 0}
+    consumer = Consumer({**kafka, **quick})
     found: list[list[bytes]] = []
     for partition in sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions):
         consumer.assign([TopicPartition(topic, partition, 0)])

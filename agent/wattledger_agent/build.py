@@ -19,6 +19,7 @@ from wattledger_agent.probes.device import Device, Inventory
 from wattledger_agent.probes.probe import Probe
 from wattledger_agent.process_owner import ProcessOwners
 from wattledger_agent.run_book import BadRunBook, RunBook
+from wattledger_agent.run_claim import read_xcp_minors
 from wattledger_agent.sampler import Sampler, SamplerRule
 from wattledger_agent.settings import AgentSettings
 from wattledger_agent.thinning import batch_thinner
@@ -127,7 +128,7 @@ class Agent:
         self._used_us = 0
 
     def _book(self) -> RunBook:
-        book = RunBook(self.host.node)
+        book = RunBook(self.host.node, xcp_minors=read_xcp_minors())
         kept = self.wal.state(BOOK)
         if kept is not None:
             try:

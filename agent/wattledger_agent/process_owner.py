@@ -1,12 +1,12 @@
 """Ties pids on devices to the jobs of open runs and sums what they use by job. It starts and changes nothing."""
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from wattledger_agent.probes.reading import ABI_MISMATCH, DeviceReading, ProcessReading, Reading
 from wattledger_agent.run_conflict import Job, Use
 from wattledger_agent.watchers.cgroup_path import CONTAINER, KUBERNETES, SLURM
+from wattledger_agent.watchers.process_cache import ProcessCache
 from wattledger_agent.watchers.process_table import GONE, Process, ProcessTable, Unread
 
 NO_RUN = "no_run"
@@ -20,9 +20,8 @@ MPS_SERVER = "mps_server"
 
 LARGEST_PID = 4_194_304
 """PID_MAX_LIMIT of 64-bit Linux; what is above is garbage of a library that does not match its driver."""
-_FRESH_US = 30_000_000
-_RECHECK_US = 2_000_000
-_MOST_CACHED = 4096
+_INDEX_US = 60_000_000
+"""How long the walk over all processes, for pids of inner namespaces, counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +33,15 @@ class Ownership:
     label: str = ""
 
 
-@dataclass(slots=True)
-class _Cached:
-    start_ticks: int
-    read_us: int
-    process: Process
-
-
 class ProcessOwners:
-    """Remembers what it read by (pid, start time): a reused pid is read anew. `follow` is told the runs' keys.
-
-    A process that no run owns is read again after two seconds, for SLURM moves a process into its job's cgroup after
-    it was started; any other after 30.
-    """
+    """`follow` is told the runs' keys; a reused pid is another process."""
 
     def __init__(self, table: ProcessTable) -> None:
+        self._processes = ProcessCache(table)
         self._table = table
         self._keys: Mapping[str, Job | None] = {}
-        self._cache: OrderedDict[int, _Cached] = OrderedDict()
-        self._inner: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._inner: dict[int, tuple[int, ...]] = {}
+        self._indexed_us: int | None = None
         self._is_host = table.is_host_namespace()
 
     def follow(self, keys: Mapping[str, Job | None]) -> None:
@@ -63,13 +52,13 @@ class ProcessOwners:
         """The job of a pid that a driver reported."""
         if self._is_host is False:
             return Ownership(None, FOREIGN_NAMESPACE)
-        process = self._process(pid, now_us)
+        process = self._processes.read(pid, now_us)
         if isinstance(process, Unread) and process.reason != GONE:
             return Ownership(None, process.reason)
         if isinstance(process, Unread) or process.is_kernel_thread:
             # some drivers give a pid of the container's own namespace (HAMi-core#112)
             inner = self._inside(pid, now_us)
-            found = self._process(inner[0], now_us) if len(inner) == 1 else Unread(pid, GONE)
+            found = self._processes.read(inner[0], now_us) if len(inner) == 1 else Unread(pid, GONE)
             if isinstance(found, Unread):
                 return Ownership(None, AMBIGUOUS if len(inner) > 1 else GONE)
             process = found
@@ -121,24 +110,6 @@ class ProcessOwners:
             return Ownership(None, why)
         return Ownership(None, NO_RUN, label)
 
-    def _process(self, pid: int, now_us: int) -> Process | Unread:
-        start = self._table.start_ticks(pid)
-        if isinstance(start, Unread):
-            self._cache.pop(pid, None)
-            return start
-        known = self._cache.get(pid)
-        if known is not None and known.start_ticks == start:
-            if 0 <= now_us - known.read_us < (_FRESH_US if self._is_tied(known.process) else _RECHECK_US):
-                self._cache.move_to_end(pid)
-                return known.process
-        process = self._table.read(pid)
-        if isinstance(process, Process):
-            self._cache[pid] = _Cached(process.start_ticks, now_us, process)
-            self._cache.move_to_end(pid)
-            if len(self._cache) > _MOST_CACHED:
-                self._cache.popitem(last=False)
-        return process
-
     def _aliases(self, pids: list[int], now_us: int) -> dict[int, int]:
         """Pids in a device's list that another listed process has in its own namespace: they are that process, unless
         the host's process of that pid belongs to a run itself."""
@@ -146,9 +117,9 @@ class ProcessOwners:
             return {}
         found: dict[int, int] = {}
         for pid in pids:
-            process = self._process(pid, now_us)
+            process = self._processes.read(pid, now_us)
             for inner in process.namespace_pids[1:] if isinstance(process, Process) else ():
-                if inner in pids and inner != pid and not self._is_tied(self._process(inner, now_us)):
+                if inner in pids and inner != pid and not self._is_tied(self._processes.read(inner, now_us)):
                     found[inner] = pid
         return found
 
@@ -156,14 +127,10 @@ class ProcessOwners:
         return isinstance(process, Process) and any(k in self._keys for k in (process.key, *process.owner.keys))
 
     def _inside(self, pid: int, now_us: int) -> tuple[int, ...]:
-        """Host pids of what an inner namespace calls `pid`; looked up again after 30 s, for it walks all processes."""
-        read_us, found = self._inner.get(pid, (None, ()))
-        if read_us is None or not 0 <= now_us - read_us < _FRESH_US:
-            if len(self._inner) > _MOST_CACHED:
-                self._inner.clear()
-            found = self._table.inside(pid)
-            self._inner[pid] = (now_us, found)
-        return found
+        """Host pids of what an inner namespace calls `pid`."""
+        if self._indexed_us is None or not 0 <= now_us - self._indexed_us < _INDEX_US:
+            self._inner, self._indexed_us = self._table.inner_pids(), now_us
+        return self._inner.get(pid, ())
 
 
 def is_pid(pid: int) -> bool:

@@ -1,7 +1,8 @@
 """What the run book remembers of one run, and its form as JSON. Values only; `run_life` gives them meaning."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from wattledger_agent.run_claim import WireClaim
@@ -14,6 +15,8 @@ BY_ABSENCE = "no_longer_seen"
 BY_REBOOT = "agent_rebooted"
 """The machine was started again: it ended when it was last seen, or later by what nobody knows."""
 BY_ATTEMPT = "next_attempt"
+
+_NOT_KEPT = ("run", "inventory_seen", "text")
 
 RunKey = tuple[str, str, str, int]
 """Source, cluster, job, attempt as the source counts."""
@@ -50,6 +53,8 @@ class Entry:
     """What was complained of already."""
     inventory_seen: int = -1
     """Which of the book's inventories the claims were resolved against; not kept."""
+    text: str = ""
+    """Its JSON, once it is slim; not kept."""
 
     @property
     def key(self) -> RunKey:
@@ -70,15 +75,25 @@ class Entry:
 
     def slim(self) -> None:
         """Once all of it is said, only what tells a repeat from news is kept."""
-        is_all_said = self.is_said and not self.is_open
-        if is_all_said and (self.run.held or self.claims or self.start_claims or self.noted or self.facts):
-            self.run = replace(self.run, held=())
-            self.claims, self.start_claims, self.noted, self.facts = [], [], [], {}
+        run = self.run
+        if self.is_said and not self.is_open and (run.held or run.user or self.claims or self.facts):
+            key = (run.source, run.cluster, run.job, run.attempt, run.started_us)
+            self.run = Run(*key, held=(), owner_keys=run.owner_keys)
+            self.claims, self.start_claims, self.facts = [], [], {}
             self.pending_us = self.waiting_from_us = None
+            self.text = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; what has its default is left out."""
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("run", "inventory_seen")}
+    def to_text(self) -> str:
+        """As JSON; what has its default is left out."""
+        if self.text:
+            return self.text
+        text = json.dumps(self._plain(), separators=(",", ":"))
+        if self.is_said and not self.is_open:
+            self.text = text
+        return text
+
+    def _plain(self) -> dict[str, Any]:
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_KEPT}
         blank = Entry(self.run, "", 0, 0)
         told = {name: value for name, value in kept.items() if value != getattr(blank, name)}
         run = {name: value for name, value in asdict(self.run).items() if value not in ("", None, False, (), [])}
@@ -86,7 +101,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Entry":
-        """Raises KeyError, TypeError or ValueError for what `to_json` did not write."""
+        """Raises KeyError, TypeError or ValueError for what `to_text` did not write."""
         told = dict(data)
         run = dict(told.pop("run"))
         run["held"] = tuple(_held(one) for one in run.get("held", ()))

@@ -53,6 +53,7 @@ class Look:
         mark = f"{reason} {detail}"
         if mark not in entry.noted:
             entry.noted.append(mark)
+            entry.text = ""
             self.out.findings.append(Finding(entry.run.source, reason, f"{entry.name}: {detail}"))
 
 
@@ -104,7 +105,7 @@ def close_as_told(entry: Entry, run: Run, look: Look) -> None:
     if entry.is_open and run.ended_us is not None and has_ended(run, look):
         close(entry, run.ended_us, run.outcome, BY_SOURCE, look)
     if not entry.is_open and run.released_us is not None and not entry.is_released and entry.ended_by == BY_SOURCE:
-        entry.is_released = True
+        entry.is_released, entry.text = True, ""
         _say(entry, RELEASED, max(run.released_us, entry.end_us or 0), look)
     if not entry.is_open:
         settle(entry, look)

@@ -116,7 +116,7 @@ class Sampler:
         return self._devices
 
     def step(self) -> Tick | None:
-        """Take one tick; None when it has no stamp (the clock was set back into time that was already said)."""
+        """Take one tick; None when there is no device, or no stamp (the clock was set back into time that was said)."""
         now_s = self._clock.monotonic_s()
         stamp = self._stamps.stamp(self._clock.wall_us(), self._clock.boot_us())
         for runner in self._runners:
@@ -131,6 +131,10 @@ class Sampler:
             return None
         self._take_inventory(stamp.at_us, results)
         tick = build_tick(stamp.at_us, results, self._devices, self._shares_of)
+        if not tick.devices:
+            # a batch is of devices; a machine without any, or whose driver is yet to come, has none
+            TICKS_SKIPPED.labels("no_device").inc()
+            return None
         self._count(tick)
         self.seen(stamp.at_us)
         self._see_floors(stamp.at_us, results)
@@ -153,8 +157,8 @@ class Sampler:
                 records.append(WalRecord(SAMPLE_TOPIC, self._head.node, value, at_us=ticks[-1].at_us))
         elif not records:
             return True
-        number = self._ticks[-1][0] if self._ticks else None
         try:
+            number = self._number_of_last()
             self._wal.append(records, ticks_before=number, state={_FLOORS: self._floors.dump()})
         except (WalFull, WalUnavailable) as error:
             WAL_NOT_TAKING.set(1)
@@ -167,6 +171,17 @@ class Sampler:
         self._seq += 1
         BATCHES.inc()
         return True
+
+    def _number_of_last(self) -> int | None:
+        """The journal's number of the newest tick, which is noted now if it could not be before: without it the ticks
+        of this batch would stay in the journal, and be in another batch after a kill."""
+        if not self._ticks:
+            return None
+        number, tick = self._ticks[-1]
+        if number is None:
+            number = self._wal.note_tick(encode_tick(tick), tick.at_us)
+            self._ticks[-1] = (number, tick)
+        return number
 
     def _note(self, tick: Tick) -> None:
         number: int | None = None
@@ -230,8 +245,14 @@ class Sampler:
         record says so. Counters are not differenced across it."""
         if not self.flush():
             from_us = self._ticks[0][1].at_us
-        self._ticks = []
+        number, self._ticks = self._ticks[-1][0], []
         self._note_gap(reason, from_us, to_us)
+        if number is not None:
+            try:
+                self._wal.append(self._pending, ticks_before=number + 1)
+                self._pending = []
+            except (WalFull, WalUnavailable) as error:
+                log.warning("wal_not_taking", error=str(error), ticks=0)
 
     def _note_gap(self, reason: str, from_us: int, to_us: int) -> None:
         self._pending.append(self._gap_record(GapNote(SAMPLE_TOPIC, 0, 0, 0, from_us, to_us, reason)))

@@ -98,6 +98,7 @@ class WatchLoop:
         self._clock = clock
         self._retry_s = 0.0
         self._trouble = ""
+        self._looked_us = 0
 
     def step(self) -> float:
         """Look once; how long to wait beyond the usual period, s."""
@@ -118,6 +119,9 @@ class WatchLoop:
         WATCHER_UP.labels(self.name).set(1)
         WATCHER_LAST_SUCCESS.labels(self.name).set(now_us // 1_000_000)
         with self._shared.lock:
+            if now_us < self._looked_us:
+                self._shared.book.clock_set_back()
+            self._looked_us = now_us
             observed = self._shared.book.observe(self.name, sighting, self._inventory(), now_us)
             self._shared.put(observed.events, observed.findings, now_us)
         return 0.0

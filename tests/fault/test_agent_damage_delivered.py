@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import KafkaException
 from wattledger_agent.drain_rate import DrainRule
 from wattledger_agent.publisher import Publisher
@@ -28,6 +29,7 @@ from tests.unit.agent_records import log_with, numbers, read_all, record, record
 pytestmark = pytest.mark.kafka
 COUNT = 200
 PAGE = 4096
+RATE = 1_200
 KEY = bytes(range(32))
 
 
@@ -36,10 +38,10 @@ def kafka(broker: Broker) -> dict[str, str]:
     return {"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": "300"}
 
 
-def deliver(wal: Wal, kafka: dict[str, str], prefix: str, rule: DrainRule | None = None) -> Arrived:
+def deliver(wal: Wal, kafka: dict[str, str], prefix: str, partitions: int = 1) -> Arrived:
     """Publish all that a log holds, and read it back."""
-    create_topics({"bootstrap.servers": kafka["bootstrap.servers"]}, prefix, partitions=2)
-    publisher = Publisher(wal, kafka, prefix, rule=rule)
+    create_topics({"bootstrap.servers": kafka["bootstrap.servers"]}, prefix, partitions)
+    publisher = Publisher(wal, kafka, prefix)
     publisher.start()
     publisher.stop()
     wal.close()
@@ -119,8 +121,9 @@ def test_a_record_that_the_broker_refuses_is_named_and_what_is_around_it_arrives
 ) -> None:
     create_topics({"bootstrap.servers": kafka["bootstrap.servers"]}, topic_prefix, partitions=2)
     topic = ConfigResource(ConfigResource.Type.TOPIC, f"{topic_prefix}job-events", {"max.message.bytes": "20000"})
+    admin = AdminClient(dict(kafka))
     try:
-        AdminClient(dict(kafka)).alter_configs([topic])[topic].result(20)
+        admin.alter_configs([topic])[topic].result(20)
     except KafkaException as error:
         pytest.skip(f"this broker changes no topic's configuration: {error}")
     wal = log_with(tmp_path / "a.wal", 30)
@@ -128,7 +131,7 @@ def test_a_record_that_the_broker_refuses_is_named_and_what_is_around_it_arrives
     wal.append([*records(30, 35), record(35), *records(36, 40)])
     large = record(40)
     wal.append([type(large)(large.topic, large.key, b"40;" + noise, at_us=large.at_us), *records(41, 60)])
-    found = deliver(wal, kafka, topic_prefix)
+    found = deliver(wal, kafka, topic_prefix, partitions=2)
     assert found.numbers() == [number for number in range(60) if number != 40]
     assert len(found.every) == len(set(found.every))
     for values in found.values:
@@ -146,36 +149,36 @@ def test_a_broker_away_for_an_hour_of_event_time_gets_every_tick_in_order_at_the
     create_topics({"bootstrap.servers": broker.bootstrap}, topic_prefix, partitions=1)
     wal = Wal(tmp_path / "a.wal")
     kafka = {"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": "300"}
-    publisher = Publisher(wal, kafka, topic_prefix, rule=DrainRule(60_000, 0, burst_least_bytes=0))
+    publisher = Publisher(wal, kafka, topic_prefix, rule=DrainRule(RATE, 0, burst_least_bytes=0))
     publisher.start()
     ticks: list[tuple[int, int]] = []
 
-    def take(first: int, last: int) -> None:
-        for second in range(first, last):
+    def take(first_s: int, last_s: int) -> None:
+        """Ticks each 10 s, batches each minute."""
+        for second in range(first_s, last_s, 10):
             ticks.append((wal.note_tick(b"%d" % second, second * S), second * S))
-            if len(ticks) > 30:
-                wal.append([batch_of([at for _, at in ticks], second // 30, "boot")], ticks_before=ticks[-1][0])
+            if len(ticks) > 6:
+                wal.append([batch_of([at for _, at in ticks], second // 60, "boot")], ticks_before=ticks[-1][0])
                 del ticks[:-1]
 
-    take(0, 301)
+    take(0, 310)
     assert publisher.wait_empty(30)
     broker.kill()
-    take(301, 3901)
+    take(310, 3910)
     waiting = wal.count()
-    time.sleep(0.2)
     broker.restart()
     began_s, backlog_bytes = time.monotonic(), wal.kept_bytes
-    take(3901, 4201)
+    take(3910, 4210)
     assert publisher.wait_empty(60)
     took_s = time.monotonic() - began_s
     publisher.stop()
     found = arrived({"bootstrap.servers": broker.bootstrap}, topic_prefix, "gpu-samples")
-    assert waiting == 120 and found.gaps == []
+    assert waiting == 60 and found.gaps == []
     times = [batch["ticks_us"] for batch in found.batches()]
-    assert [int.from_bytes(one[-8:], "little") for one in times] == [n * 30 * S for n in range(1, 141)]
-    assert sum(len(one) // 8 - 1 for one in times) == 4200
+    assert [int.from_bytes(one[-8:], "little") for one in times] == [n * 60 * S for n in range(1, 71)]
+    assert sum(len(one) // 8 - 1 for one in times) == 420
     # one burst is in the bucket and one in flight when it comes back
-    assert took_s > (backlog_bytes - 2 * 60_000) / 60_000
+    assert backlog_bytes > 3 * RATE and took_s > (backlog_bytes - 2 * RATE) / RATE
 
 
 _FILL_AND_DELIVER = """
@@ -186,12 +189,9 @@ from tests.unit.agent_records import records
 from wattledger_agent.publisher import Publisher
 from wattledger_agent.wal import Wal
 wal, taken = Wal(Path(sys.argv[1])), 0
-away = Publisher(wal, {"bootstrap.servers": "127.0.0.1:1"}, sys.argv[2])
 for _ in range(300):
     wal.append(records(taken, taken + 20, size_bytes=3000))
     taken += 20
-    away.drain(0)
-away.stop(empty=False)
 publisher = Publisher(wal, {"bootstrap.servers": sys.argv[4]}, sys.argv[2])
 publisher.start()
 publisher.stop()

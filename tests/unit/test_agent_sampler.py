@@ -16,7 +16,7 @@ from wattledger_agent.probes.reading import DeviceReading, ProbeTick, Reading, l
 from wattledger_agent.sampler import MOST_BRIDGED_US, Sampler, SamplerRule
 from wattledger_agent.wal import Wal
 from wattledger_agent.wal_gap import gap_encoder
-from wattledger_agent.wal_record import WalRecord
+from wattledger_agent.wal_record import WalRecord, WalUnavailable
 from wattledger_schemas import Codec
 
 S = 1_000_000
@@ -192,6 +192,47 @@ def test_a_clock_set_back_says_no_time_twice_and_leaves_a_gap_record(machine: Ma
     assert resumed[0][0] == 26.0
 
 
+def test_an_agent_killed_after_a_step_back_does_not_tile_across_it(machine: Machine) -> None:
+    machine.run(15)
+    machine.clock.step(-60 * S)
+    machine.run(72)
+    before = machine.batches()
+    machine.kill()
+    machine.start()
+    machine.run(3)
+    machine.sampler.flush()
+    assert before[-1][-1] == 25.0
+    assert [batch[0] for batch in machine.batches()[len(before) :]] == [26.0, 27.0]
+
+
+def test_ticks_of_a_batch_are_in_no_other_batch_when_the_last_could_not_be_noted_at_once(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> int:
+        raise WalUnavailable("the disk is full")
+
+    machine.run(10)
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.wal, "note_tick", refuse)
+        machine.run(1)
+    machine.run(1)
+    machine.kill()
+    machine.start()
+    machine.run(2)
+    machine.sampler.flush()
+    assert [t for batch in machine.batches() for t in batch[1:]] == [float(t) for t in range(2, 15)]
+    assert machine.energy_uj() == 13 * 300 * S
+
+
+def test_a_machine_without_devices_fills_no_log_and_begins_when_they_come(machine: Machine) -> None:
+    machine.devices = ()
+    machine.run(40)
+    assert machine.records() == [] and machine.wal.open_ticks() == []
+    machine.devices = (CARD,)
+    machine.run(12)
+    assert machine.batches() == [[float(t) for t in range(41, 52)]]
+
+
 def test_a_clock_set_forward_is_a_gap_that_the_counter_bridges(machine: Machine) -> None:
     machine.run(5)
     machine.clock.step(3600 * S)
@@ -216,8 +257,6 @@ def test_after_more_than_a_week_a_batch_begins_anew_and_a_gap_says_so(machine: M
 def test_a_log_that_takes_nothing_for_a_while_costs_resolution_and_no_energy(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wattledger_agent.wal_record import WalUnavailable
-
     def refuse(*args: object, **more: object) -> int:
         raise WalUnavailable("the disk is full")
 

@@ -145,3 +145,11 @@ def test_a_quiet_node_writes_little(node: Node) -> None:
     for _ in range(3):
         node.look(RUN)
     assert node.wal.state(BOOK) != before
+
+
+def test_after_the_clock_was_set_back_an_end_is_still_said(node: Node) -> None:
+    node.look(RUN)
+    node.clock.step(-3_600_000_000)
+    node.look(RUN)
+    node.look()
+    assert node.told() == ["start", "end"]

@@ -9,7 +9,7 @@ import pytest
 from wattledger_agent.watchers.run import BY_MINOR, BY_UNKNOWN, BY_UUID, DeviceRef, Held, Run
 from wattledger_agent.watchers.slurm import SlurmWatcher
 from wattledger_agent.watchers.slurm_document import parse_document
-from wattledger_agent.watchers.slurm_fact import ACCOUNTING, EPILOG, LIVE, PROLOG, Fact
+from wattledger_agent.watchers.slurm_fact import ACCOUNTING, EPILOG, LIVE, PROLOG, Document, Fact, finding
 from wattledger_agent.watchers.slurm_files import SlurmFiles
 from wattledger_agent.watchers.slurm_folder import DropFolder
 from wattledger_agent.watchers.slurm_site import SlurmSite
@@ -186,6 +186,7 @@ def test_an_old_file_does_not_undo_what_a_newer_one_said() -> None:
         ("B4 a UUID before a position", [prolog(held=UUIDS), live()], ["uuid:GPU-a", "uuid:GPU-b"]),
         ("the controller where no prolog ran", [live(), accounted(end_us=None)], ["minor:0", "minor:1"]),
         ("shards before whole cards", [prolog(), live(held=(Held(GPU0.ref, 2, 8, "time_sliced"),))], ["minor:0"]),
+        ("B8 MIG instances by UUID", [prolog(held=UUIDS), live(gpu_kind="a100_1g.5gb")], ["uuid:GPU-a", "uuid:GPU-b"]),
         ("a count alone", [accounted()], ["unknown:gpu:any#0", "unknown:gpu:any#1"]),
         ("A10 nothing said is not none", [accounted(gpus=None)], ["unknown:gpu:any#0"]),
         ("said to be none", [accounted(gpus=0)], []),
@@ -200,6 +201,16 @@ def test_an_old_file_does_not_undo_what_a_newer_one_said() -> None:
 )  # fmt: skip
 def test_which_devices_a_run_holds(case: str, facts: list[Fact], held: list[str]) -> None:
     assert refs(seen_one(*facts).held) == held, case
+
+
+def test_shards_of_cards_known_by_uuid_are_parts_of_those_cards() -> None:
+    parts = (Held(GPU0.ref, 2, 8, "time_sliced"), Held(GPU1.ref, 1, 8, "time_sliced"))
+    held = seen_one(prolog(held=UUIDS), live(held=parts)).held
+    assert refs(held) == ["uuid:GPU-a", "uuid:GPU-b"]
+    assert [(one.share_num, one.share_den, one.sharing) for one in held] == [
+        (2, 8, "time_sliced"),
+        (1, 8, "time_sliced"),
+    ]
 
 
 def test_cpus_and_memory_of_the_node_are_spread_over_what_is_held() -> None:
@@ -274,6 +285,8 @@ def test_a33_an_extra_record_of_the_same_run_changes_nothing(double: Fact) -> No
         run = seen_one(*facts)
         assert (run.started_us, run.ended_us, run.outcome) == (STAMP, STAMP + 3600 * S, "COMPLETED")
     assert seen(accounted(end_us=STAMP)) == ()
+    run = seen_one(accounted(), accounted(end_us=STAMP, state="REQUEUED", at_us=NOW_US + S))
+    assert (run.ended_us, run.outcome) == (STAMP + 3600 * S, "COMPLETED")
 
 
 def test_a33_what_runs_for_ever_in_accounting_did_not_outlive_a_reboot() -> None:
@@ -362,6 +375,17 @@ def test_a_run_that_left_two_whole_snapshots_in_a_row_has_ended() -> None:
     assert only(watcher.look(NOW_US)).ended_us is None
     told.tell(at_us=STAMP + 600 * S)
     assert only(watcher.look(NOW_US)).ended_us == STAMP + 400 * S
+
+
+def test_a_snapshot_of_which_something_could_not_be_read_ends_nothing() -> None:
+    told = Told(is_snapshot=True)
+    watcher = watch(told)
+    told.tell(live(), at_us=STAMP + 100 * S)
+    for at in (200, 300, 400):
+        told.documents.append(
+            Document((), (finding("zone_needed", f"{at}"),), True, source="told", at_us=STAMP + at * S)
+        )
+        assert only(watcher.look(NOW_US)).ended_us is None
 
 
 def test_a_snapshot_says_nothing_of_runs_that_it_never_showed() -> None:

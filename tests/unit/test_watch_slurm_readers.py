@@ -256,6 +256,7 @@ class Served:
     def __init__(self, version: str = "v0.0.41") -> None:
         self.version = version
         self.status = 200
+        self.path = "/jobs/?flags=DETAIL"
         self.jobs: list[dict[str, Any]] = [JOB]
         self.asked: list[str] = []
         self.headers: dict[str, str] = {}
@@ -265,7 +266,7 @@ class Served:
         self.headers = headers
         if self.status != 200:
             return self.status, {"errors": [{"description": "Authentication failure"}]}
-        if path == f"/slurm/{self.version}/jobs/?flags=DETAIL":
+        if path == f"/slurm/{self.version}{self.path}":
             return 200, {"jobs": self.jobs, "errors": [], "warnings": []}
         if path == f"/slurm/{self.version}/node/gpu01":
             return 200, {"nodes": [{"name": "gpu01", "gres": "gpu:2,shard:16"}], "errors": []}
@@ -301,6 +302,12 @@ def test_slurmrestd_is_asked_when_due_in_the_version_that_it_serves(rest: tuple[
     assert (reader.read(NOW_US + 59 * S), len(served.asked)) == ((), count)
     assert jobs(reader.read(NOW_US + 60 * S)) == ["123"]
     assert served.asked[count:] == ["/slurm/v0.0.41/node/gpu01", "/slurm/v0.0.41/jobs/?flags=DETAIL"]
+
+
+def test_a_version_that_knows_no_details_is_asked_without(rest: tuple[Served, str]) -> None:
+    served, address = rest
+    served.path = "/jobs/"
+    assert jobs(SlurmRest(address, SITE, "gpu01").read(NOW_US)) == ["123"]
 
 
 def test_shards_of_slurmrestd_have_the_nodes_capacity(rest: tuple[Served, str]) -> None:
@@ -345,16 +352,23 @@ def test_an_answer_of_refusal_is_told_and_asked_again_later(rest: tuple[Served, 
     assert jobs(reader.read(NOW_US + 60 * S)) == ["123"]
 
 
-def test_the_wait_after_failures_doubles_up_to_ten_minutes(tmp_path: Path) -> None:
-    reader = SlurmRest(f"unix:{tmp_path}/none.sock", SITE, "gpu01")
+def test_the_wait_after_failures_doubles_up_to_ten_minutes(rest: tuple[Served, str]) -> None:
+    served, address = rest
+    served.status = 500
+    reader = SlurmRest(address, SITE, "gpu01")
     tries = []
     for second in range(0, 3600, 10):
-        before = reader._next_us
+        before = len(served.asked)
         with pytest.raises(WatcherUnavailable):
             reader.read(NOW_US + second * S)
-        if reader._next_us != before:
+        if len(served.asked) > before:
             tries.append(second)
     assert tries == [0, 60, 180, 420, 900, 1500, 2100, 2700, 3300]
+
+
+def test_a_slurmrestd_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WatcherUnavailable, match="is it running"):
+        SlurmRest(f"unix:{tmp_path}/none.sock", SITE, "gpu01").read(NOW_US)
 
 
 def test_no_version_that_is_known_is_told(rest: tuple[Served, str]) -> None:

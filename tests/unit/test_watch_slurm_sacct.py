@@ -38,6 +38,11 @@ def test_a_running_job_has_a_start_and_no_end() -> None:
     assert (fact.account, fact.user, fact.cluster, fact.at_us) == ("acme", "ann", "alpha", NOW_US)
 
 
+@pytest.mark.parametrize("state", ["RUNNING", "SUSPENDED", "COMPLETING"])
+def test_an_end_that_comes_with_an_open_state_is_only_expected(state: str) -> None:
+    assert one(State=state, End=f"{T0 + 90_000}").end_us is None
+
+
 def test_a_finished_job_has_both_ends() -> None:
     fact = one()
     assert (fact.start_us, fact.end_us, fact.state) == ((T0 + 60) * S, (T0 + 3660) * S, "COMPLETED")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wattledger_agent.watchers.cgroup import CgroupTree
 from wattledger_agent.watchers.cgroup_path import CONTAINER
 from wattledger_agent.watchers.process import UNKNOWN_USER, user_name
+from wattledger_agent.watchers.process_cache import ProcessCache
 from wattledger_agent.watchers.process_table import Process, ProcessTable
 from wattledger_agent.watchers.process_use import FirstSeen, Place, SeenOnDevices, in_use, shared_evenly
 from wattledger_agent.watchers.run import Finding, Run, Sighting
@@ -45,6 +46,7 @@ class ContainerWatcher:
     ) -> None:
         self._seen = seen
         self._table = table
+        self._processes = ProcessCache(table)
         self._cluster = cluster
         self._rule = rule or TagRule()
         self._cgroups = cgroups or CgroupTree()
@@ -55,7 +57,7 @@ class ContainerWatcher:
 
     def look(self, now_us: int) -> Sighting:
         """Every container that was on a device and still lives: a snapshot."""
-        found = self._on_devices()
+        found = self._on_devices(now_us)
         for key, known in self._known.items():
             if key in found:
                 oldest = min(known.first, found[key].first, key=lambda p: (p.start_ticks, p.pid))
@@ -73,9 +75,9 @@ class ContainerWatcher:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _on_devices(self) -> dict[str, _Container]:
+    def _on_devices(self, now_us: int) -> dict[str, _Container]:
         found: dict[str, _Container] = {}
-        for use in in_use(self._seen(), self._table):
+        for use in in_use(self._seen(), self._processes, now_us):
             if use.process.owner.kind == CONTAINER:
                 # of containers in a container the outer one was given the device
                 key = use.process.owner.keys[-1]

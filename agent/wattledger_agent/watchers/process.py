@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from wattledger_agent.watchers.cgroup_path import CONTAINER, KUBERNETES, SLURM
+from wattledger_agent.watchers.process_cache import ProcessCache
 from wattledger_agent.watchers.process_table import Process, ProcessTable
 from wattledger_agent.watchers.process_use import FirstSeen, InUse, Place, SeenOnDevices, in_use, shared_evenly
 from wattledger_agent.watchers.run import Finding, Run, Sighting
@@ -43,6 +44,7 @@ class ProcessWatcher:
     ) -> None:
         self._seen = seen
         self._table = table
+        self._processes = ProcessCache(table)
         self._cluster = cluster
         self._rule = rule or TagRule()
         self._name_of = name_of
@@ -54,7 +56,7 @@ class ProcessWatcher:
 
     def look(self, now_us: int) -> Sighting:
         """Every process of its own that was on a device and still lives: a snapshot."""
-        uses = {use.process.key: use for use in in_use(self._seen(), self._table) if _is_plain(use.process)}
+        uses = {use.process.key: use for use in in_use(self._seen(), self._processes, now_us) if _is_plain(use.process)}
         for key, process in list(self._known.items()):
             if key not in uses and self._table.start_ticks(process.pid) == process.start_ticks:
                 uses[key] = InUse(process, ())

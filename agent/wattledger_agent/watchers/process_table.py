@@ -16,7 +16,9 @@ HIDDEN = "hidden"
 MALFORMED = "malformed"
 
 NOBODY = Owner()
-MOST_ENVIRONMENT_BYTES = 2 << 20
+_CHUNK_BYTES = 1 << 16
+_MOST_CHUNKS = 64
+"""An environment can be megabytes; what lies beyond 4 MiB is not looked at."""
 _PID_LIMIT = 4_194_304
 _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """The inode that the kernel gives its first pid namespace (PROC_PID_INIT_INO)."""
@@ -76,6 +78,7 @@ class ProcessTable:
         ticks_per_s: int | None = None,
     ) -> None:
         self.root = root
+        self._root = str(root)
         self._variables = {name.encode(): name for name in variables}
         self._show_command = show_command
         self._ticks_per_s = ticks_per_s or os.sysconf("SC_CLK_TCK")
@@ -126,18 +129,17 @@ class ProcessTable:
         except OSError:
             return None
 
-    def inside(self, namespace_pid: int) -> tuple[int, ...]:
-        """Pids of processes that some inner namespace calls `namespace_pid`. Walks all: not for every tick."""
-        found = []
+    def inner_pids(self) -> dict[int, tuple[int, ...]]:
+        """Pids here by the pid that some inner namespace gives the process. Walks all: not for every tick."""
+        found: dict[int, tuple[int, ...]] = {}
         try:
-            names = [entry.name for entry in os.scandir(self.root) if entry.name.isdigit()]
+            pids = sorted(int(name) for name in os.listdir(self.root) if name.isdigit())
         except OSError:
-            return ()
-        for name in names:
-            _, pids = self._status(int(name), {})
-            if namespace_pid in pids[1:]:
-                found.append(int(name))
-        return tuple(sorted(found))
+            return found
+        for pid in pids:
+            for inner in set(self._status(pid, {})[1][1:]):
+                found[inner] = (*found.get(inner, ()), pid)
+        return found
 
     def _stat(self, pid: int) -> tuple[str, int, int] | Unread:
         """Name, start time (field 22 of `/proc/<pid>/stat`) and flags (field 9)."""
@@ -173,8 +175,7 @@ class ProcessTable:
         if not self._variables:
             return ()
         try:
-            with (self.root / str(pid) / "environ").open("rb") as file:
-                data = file.read(MOST_ENVIRONMENT_BYTES)
+            data = self._bytes(pid, "environ")
         except OSError as error:
             unread["environ"] = self._reason(error)
             return ()
@@ -187,10 +188,17 @@ class ProcessTable:
 
     def _text(self, pid: int, name: str, unread: dict[str, str]) -> str:
         try:
-            return (self.root / str(pid) / name).read_text("utf-8", "replace")
+            return self._bytes(pid, name).decode("utf-8", "replace")
         except OSError as error:
             unread[name] = self._reason(error)
             return ""
+
+    def _bytes(self, pid: int, name: str) -> bytes:
+        with open(f"{self._root}/{pid}/{name}", "rb", buffering=0) as file:
+            parts = [file.read(_CHUNK_BYTES)]
+            while parts[-1] and len(parts) < _MOST_CHUNKS:
+                parts.append(file.read(_CHUNK_BYTES))
+        return b"".join(parts)
 
     def _reason(self, error: OSError) -> str:
         if isinstance(error, PermissionError):

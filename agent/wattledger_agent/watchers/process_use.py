@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from wattledger_agent.watchers.process_table import Process, ProcessTable
+from wattledger_agent.watchers.process_cache import ProcessCache
+from wattledger_agent.watchers.process_table import Process
 from wattledger_agent.watchers.run import BY_UUID, DeviceRef, Held
 
 SeenOnDevices = Callable[[], Iterable[tuple[str, str, int]]]
@@ -21,14 +22,14 @@ class InUse:
     places: tuple[Place, ...]
 
 
-def in_use(seen: Iterable[tuple[str, str, int]], table: ProcessTable) -> tuple[InUse, ...]:
+def in_use(seen: Iterable[tuple[str, str, int]], processes: ProcessCache, now_us: int) -> tuple[InUse, ...]:
     """Processes on devices that can be read, by pid. Kernel threads are none: their pid was another namespace's."""
     by_pid: dict[int, set[Place]] = {}
     for device, gpu_instance, pid in seen:
         by_pid.setdefault(pid, set()).add((device, gpu_instance))
     found = []
     for pid in sorted(by_pid):
-        process = table.read(pid)
+        process = processes.read(pid, now_us)
         if isinstance(process, Process) and not process.is_kernel_thread:
             found.append(InUse(process, tuple(sorted(by_pid[pid]))))
     return tuple(found)

@@ -26,8 +26,8 @@ class DeviceRef:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One device, or a part of it, that a run holds. `share_num/share_den` is the part of the whole device where the
-    source tells (1 of the replicas); None: from what the reference resolves to (1/1, or the instance's slices)."""
+    """One device, or a part of it, that a run holds. `share_num/share_den` is the part of what the reference names, a
+    device or a MIG instance, where the source tells (1 of the replicas); None: the whole of it."""
 
     ref: DeviceRef
     share_num: int | None = None

@@ -1,7 +1,7 @@
 """One run out of all that was said of it: which source is believed for what. Pure; knows no other runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wattledger_agent.watchers.run import BY_MIG_UUID, BY_UNKNOWN, BY_UUID, DeviceRef, Held, Run
 from wattledger_agent.watchers.slurm_device import mig_profile, spread, unknown_devices
@@ -59,7 +59,8 @@ def ended_us(facts: Facts) -> tuple[int | None, int | None]:
 
 def held_of(facts: Facts) -> tuple[Held, ...]:
     """What it holds here: UUIDs before positions, what the node saw before what the controller says, unless that is
-    newer and of another size (a resize). A count alone stands for so many unknown devices; nothing said, for one."""
+    newer and of another size (a resize). Shares of cards that the node named by UUID are the controller's, for both
+    go by position. A count alone stands for so many unknown devices; nothing said, for one."""
     drop = next((facts[kind] for kind in (EPILOG, PROLOG) if kind in facts and facts[kind].held), None)
     drop = drop or next((facts[kind] for kind in (EPILOG, PROLOG) if kind in facts), None)
     live = facts.get(LIVE)
@@ -71,7 +72,9 @@ def held_of(facts: Facts) -> tuple[Held, ...]:
         len(seen) != len(said or ())
     )
     if seen and not is_resized and all(one.ref.by in (BY_UUID, BY_MIG_UUID) for one in seen):
-        return seen
+        is_shared = said is not None and _tells_more(said) and len(said) == len(seen)
+        pairs = zip(seen, said or (), strict=False)
+        return tuple(replace(part, ref=one.ref) for one, part in pairs) if is_shared else seen
     if said and (is_resized or not seen or _tells_more(said) or mig_profile(kind)):
         return said
     if seen and mig_profile(kind):
