@@ -30,6 +30,8 @@ from wattledger_schemas.columns import unpack_column
 from wattledger_streams.mapping import from_wire_node_event
 from wattledger_streams.mapping_batch import from_wire_batch
 
+from tests.builders import energy_by_tenant
+
 S = J = 1_000_000
 CODEC = Codec()
 NODE, SITE, CLUSTER, BOOT = "n1", "fra1", "c1", "6f1c0a52"
@@ -162,12 +164,8 @@ class MeasuredNode:
         return [line for line in self.replayed(*events).lines if line.kind == "energy"]
 
     def energy_uj(self, *events: JobTopicEvent) -> dict[str, int]:
-        """Energy by tenant; whose energy is unknown is left out."""
-        found: dict[str, int] = {}
-        for line in self.lines(*events):
-            if line.energy_uj is not None:
-                found[line.tenant] = found.get(line.tenant, 0) + line.energy_uj
-        return found
+        """Energy by tenant; who has none that is known is left out."""
+        return energy_by_tenant(self.lines(*events))
 
     def total_uj(self, device: str = "") -> int:
         """Energy of one device or all, whoever held it."""

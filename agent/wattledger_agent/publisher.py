@@ -103,7 +103,9 @@ class Publisher:
         room = 0 if self._flight.failed else min(self._most, self._bound(), _PAGE) - self._flight.records
         delivered = self._flight.take_delivered()
         try:
-            page = self._affordable(room)
+            # read again from the start, the log still holds what was delivered a moment ago
+            held = set(delivered)
+            page = [kept for kept in self._affordable(room) if kept.seq not in held]
             # Remember, then send: a record that may be in the topic is never thinned.
             self._wal.settle(delivered, page[-1].seq if page else 0)
         except WalUnavailable as error:

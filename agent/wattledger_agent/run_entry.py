@@ -46,6 +46,8 @@ class Entry:
     is_stopping: bool = False
     end_us: int | None = None
     ended_by: str = ""
+    has_outcome: bool = False
+    """The end was said with an outcome."""
     is_released: bool = False
     starts: int = 0
     resizes: int = 0

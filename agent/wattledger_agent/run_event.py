@@ -40,12 +40,13 @@ def event(
 
     `number` counts starts and resizes of one run. Sessions order events of one kind and instant by their ids, and take
     who pays from the first start: so a start that is said again with other facts gets an id that sorts before the
-    earlier one and wins, and a resize sorts after the one before.
+    earlier one and wins, and a resize sorts after the one before. An end is said again (number 1) with the outcome that
+    it lacked; sessions fill it in.
     """
     if kind == START:
         order = f"{MOST_RESTATEMENTS - number:04d}-"
     else:
-        order = f"{number:04d}-" if kind == RESIZE else ""
+        order = f"{number:04d}-" if kind == RESIZE or number else ""
     return {
         "event_id": order + _digest(run.source, node, run.cluster, run.job, attempt, kind, at_us),
         "kind": kind,

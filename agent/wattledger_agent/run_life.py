@@ -104,6 +104,10 @@ def close_as_told(entry: Entry, run: Run, look: Look) -> None:
         _say(entry, STOP_REQUESTED, min(run.stop_requested_us, end_us), look)
     if entry.is_open and run.ended_us is not None and has_ended(run, look):
         close(entry, run.ended_us, run.outcome, BY_SOURCE, look)
+    if _tells_outcome(entry, run):
+        # accounting knows the outcome later than the node knows the end: the end is said again with it
+        entry.has_outcome, entry.text = True, ""
+        _emit(entry, END, entry.end_us or 0, look, outcome=run.outcome, number=1)
     if not entry.is_open and run.released_us is not None and not entry.is_released and entry.ended_by == BY_SOURCE:
         entry.is_released, entry.text = True, ""
         _say(entry, RELEASED, max(run.released_us, entry.end_us or 0), look)
@@ -111,9 +115,15 @@ def close_as_told(entry: Entry, run: Run, look: Look) -> None:
         settle(entry, look)
 
 
+def _tells_outcome(entry: Entry, run: Run) -> bool:
+    """Whether a run whose end was said by its source gets the outcome now that it lacked then."""
+    is_lacking = not entry.is_open and entry.is_said and entry.ended_by == BY_SOURCE and not entry.has_outcome
+    return is_lacking and run.outcome not in ("", REQUEUED)
+
+
 def close(entry: Entry, end_us: int, outcome: str, by: str, look: Look) -> None:
     """The run is over: an end, or a requeue where that is how the source calls it."""
-    entry.end_us, entry.ended_by = max(end_us, entry.start_us), by
+    entry.end_us, entry.ended_by, entry.has_outcome = max(end_us, entry.start_us), by, bool(outcome)
     _say(entry, REQUEUE if outcome == REQUEUED else END, entry.end_us, look, outcome)
 
 

@@ -29,7 +29,7 @@ from tests.unit.agent_records import log_with, numbers, read_all, record, record
 pytestmark = pytest.mark.kafka
 COUNT = 200
 PAGE = 4096
-RATE = 1_200
+RATE = 1_500
 KEY = bytes(range(32))
 
 

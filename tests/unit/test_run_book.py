@@ -125,6 +125,18 @@ def test_stop_requested_comes_before_the_end_and_released_after() -> None:
     assert told(50, [replace(done, released_us=33 * S)]) == []
 
 
+def test_an_outcome_that_accounting_tells_after_the_end_is_said_and_sessions_fill_it_in() -> None:
+    told = Told()
+    events = told(10, [run("1", 8)]) + told(30, [run("1", 8, ended=25)])
+    told.restart()
+    late = told(40, [run("1", 8, ended=25, outcome="TIMEOUT")])
+    assert [(e["kind"], e["at_us"] // S, e["outcome"]) for e in late] == [("end", 25, "TIMEOUT")]
+    assert told(50, [run("1", 8, ended=25, outcome="TIMEOUT")]) == []
+    for order in (events + late, late + events):
+        [held_by_it] = sessions(order)
+        assert (held_by_it.end_us, held_by_it.outcome) == (25 * S, "TIMEOUT")
+
+
 def test_stop_end_and_release_in_one_sighting_are_in_order() -> None:
     done = replace(run("1", 8, ended=25), stop_requested_us=20 * S, released_us=26 * S)
     assert [(kind, at) for kind, _, at in kinds(Told()(30, [done]))] == [

@@ -78,7 +78,7 @@ def test_only_the_detail_line_of_this_node_counts() -> None:
          [f"minor:{n}" for n in range(5)], None),
         ("A12", "GRES=gpu:(null):2(IDX:0-1)", "cpu=8,gres/gpu=2", ["minor:0", "minor:1"], 2),
         ("none", "GRES=", "cpu=8,node=1,mem=1G", [], None),
-        ("before 19.05", "GRES_IDX=gpu(IDX:0,2)", "cpu=8", ["minor:0", "minor:2"], None),
+        ("an old release", "GRES_IDX=gpu(IDX:0,2)", "cpu=8", ["minor:0", "minor:2"], None),
         ("B11 MIG", "GRES=gpu:a100_3g.20gb:1(IDX:2)", "cpu=8,gres/gpu:a100_3g.20gb=1",
          ["unknown:gres:a100_3g.20gb#2"], 1),
         ("two types", "GRES=gpu:a100:1(IDX:0),gpu:v100:1(IDX:3)", "cpu=8,gres/gpu=2", ["minor:0", "minor:3"], 2),

@@ -54,8 +54,8 @@ class GresNumbers:
     /dev/nvidia0, 1, 2 …), `index` (the driver's own), or the list of gres.conf's entries in order: a File=, the
     comma-separated MultipleFiles= of a MIG instance, or a UUID.
 
-    SLURM_JOB_GPUS is the position too: slurm 21.08 and later print a device's index in its GRES list there (source:
-    SchedMD/slurm, src/plugins/gres/common/gres_common.c); older ones the number at the end of its file name."""
+    SLURM_JOB_GPUS is the position too: newer releases print a device's index in its GRES list there, older ones the
+    number at the end of its file name (source: SchedMD/slurm, src/plugins/gres/common/gres_common.c)."""
 
     def __init__(self, order: str | Sequence[str] = "minor") -> None:
         if isinstance(order, str) and order not in (BY_MINOR, BY_INDEX):

@@ -177,7 +177,7 @@ def _held(
 
 
 def _with_count(match: re.Match[str]) -> str:
-    """`gpu(IDX:0-1)` of releases before 19.05 with its count: gpu:2(IDX:0-1)."""
+    """`gpu(IDX:0-1)` of old releases with its count: gpu:2(IDX:0-1)."""
     kind, positions = match.groups()
     if kind is not None and kind.isdecimal():
         return match.group()
