@@ -1,4 +1,4 @@
-"""CPU and memory of `wattledger-agent run`, publishing to a real broker, beside an exporter loop and an nvidia-smi loop.
+"""CPU and memory of `wattledger-agent run`, publishing to a real broker, beside an exporter and an nvidia-smi loop.
 
     python benchmarks/agent.py [--gpus 8,16] [--rates 1,10] [--seconds 30] [--mig] [--broker auto] [--json]
 
@@ -19,10 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("agent", "audit", "schemas", "sql", "streams"))]
 
-from benchmarks.agent_loops import Fake, Loop, Scrape, agent_loop, build_fake, rival_loops  # noqa: E402
-from benchmarks.agent_process import Use, delivered_ticks, machine_facts, use_between  # noqa: E402
 from wattledger_audit.broker import Broker, choose_broker  # noqa: E402
 from wattledger_streams.topics import create_topics  # noqa: E402
+
+from benchmarks.agent_loops import Fake, Loop, Scrape, agent_loop, build_fake, rival_loops  # noqa: E402
+from benchmarks.agent_process import Use, delivered_ticks, machine_facts, use_between  # noqa: E402
 
 LIBS = ROOT / ".cache" / "kafka" / "libs"
 WARM_UP_S = 8.0

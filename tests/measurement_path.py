@@ -14,7 +14,7 @@ from wattledger_agent.inventory_event import inventory_event
 from wattledger_agent.probe_runner import ProbeResult, ProbeRunner
 from wattledger_agent.probes.device import Device
 from wattledger_agent.probes.probe import Probe
-from wattledger_agent.probes.reading import ProcessReading, Reading
+from wattledger_agent.probes.reading import DeviceReading, ProcessReading, Reading
 from wattledger_agent.sampler import Sampler, SamplerRule
 from wattledger_agent.tick_reading import SharesOf
 from wattledger_agent.wal import Wal
@@ -147,6 +147,12 @@ class MeasuredNode:
     def reasons(self, column: str, device: str = "") -> set[str]:
         """Why cells of a column have no value."""
         return {null["reason"] for one in self.wire(device) for null in one["nulls"] if null["column"] == column}
+
+    def reading(self) -> DeviceReading:
+        """What the first probe read of its first device at the last tick."""
+        tick = self.runners[0].answer.tick
+        assert tick is not None
+        return tick.devices[0]
 
     def notes(self) -> str:
         """What the inventories say to people."""

@@ -12,6 +12,7 @@ from wattledger_agent.clock import Clock
 from wattledger_agent.daemon import Daemon
 from wattledger_agent.health import Pulse
 from wattledger_agent.host import read_host
+from wattledger_agent.host_identity import Settled, read_fingerprint, settle_identity
 from wattledger_agent.inventory_event import inventory_event
 from wattledger_agent.notify import Notifier
 from wattledger_agent.probe_runner import ProbeRunner
@@ -20,7 +21,7 @@ from wattledger_agent.probes.probe import Probe
 from wattledger_agent.process_owner import ProcessOwners
 from wattledger_agent.run_book import BadRunBook, RunBook
 from wattledger_agent.run_claim import read_xcp_minors
-from wattledger_agent.sampler import Sampler, SamplerRule
+from wattledger_agent.sampler import FLOORS, Sampler, SamplerRule
 from wattledger_agent.settings import AgentSettings
 from wattledger_agent.thinning import batch_thinner
 from wattledger_agent.wal import Wal
@@ -130,7 +131,7 @@ class Agent:
     def _book(self) -> RunBook:
         book = RunBook(self.host.node, xcp_minors=read_xcp_minors())
         kept = self.wal.state(BOOK)
-        if kept is not None:
+        if kept:
             try:
                 book.load(kept)
             except BadRunBook as error:
@@ -239,16 +240,26 @@ def build_agent(settings: AgentSettings, clock: Clock) -> Agent:
     codec = Codec()
     runners = [ProbeRunner(probe, clock) for probe in build_probes(settings, clock, codec)]
     found = merged_inventory(runners, clock)
-    agent_id = settings.agent_id or _identity(settings, [device.device for device in found.devices])
-    agent = Agent(settings, clock, agent_id, runners, build_wal(settings, agent_id, codec), codec)
+    settled = _identity(settings, [device.device for device in found.devices])
+    agent_id = settings.agent_id or settled.identity.agent_id
+    wal = build_wal(settings, agent_id, codec)
+    if settled.is_new_host:
+        _forget_host(wal)
+    agent = Agent(settings, clock, agent_id, runners, wal, codec)
     agent.booted()
     return agent
 
 
-def _identity(settings: AgentSettings, gpus: Sequence[str]) -> str:
-    from wattledger_agent.host_identity import read_fingerprint, settle_identity
-
+def _identity(settings: AgentSettings, gpus: Sequence[str]) -> Settled:
     settled = settle_identity(settings.wal.path.parent, read_fingerprint(tuple(gpus)))
     if settled.note:
         log.warning("new_identity", note=settled.note, agent=settled.identity.agent_id)
-    return settled.identity.agent_id
+    return settled
+
+
+def _forget_host(wal: Wal) -> None:
+    """The log comes from another host: its records are still good, and the same ones there; what it remembers of
+    devices and runs is not of this host, and must not be continued here."""
+    ticks = wal.open_ticks()
+    wal.append([], ticks_before=ticks[-1][0] + 1 if ticks else None, state={BOOK: b"", FLOORS: b""})
+    log.warning("host_forgotten", ticks=len(ticks))

@@ -19,6 +19,8 @@ from wattledger_agent.wal_record import BROADCAST, BY_KEY, Kept, WalRecord, WalU
 log = structlog.get_logger()
 _PAGE = 500
 _POLL_S = 0.02
+_IDLE_S = 0.25
+"""How long a new record may lie in a log that was empty: it is looked at no more often, for each look costs CPU."""
 _BACKOFF_FIRST_S = 0.1
 _BACKOFF_MOST_S = 5.0
 _RENEW_AFTER_S = 15.0
@@ -242,7 +244,11 @@ class Publisher:
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                self.drain()
+                if self._wal.count() or self._flight.messages:
+                    self.drain()
+                else:
+                    self._stop.wait(_IDLE_S)
+                    self.drain(0)
         except BaseException as error:
             self._error = error
             raise

@@ -33,6 +33,8 @@ _PCI = re.compile(
 _XCP = re.compile(r"amdgpu_xcp[._](\d+)")
 _INSTANCE = re.compile(r"(?:gi)?(\d+)")
 _SHARED = ("time_sliced", "mps")
+_MOST_CPUS, _MOST_BYTES, _MOST_PARTS = 1 << 20, 1 << 56, 1 << 24
+"""What is above is no size of a machine, but a mark or a mistake of its source."""
 FULL = "full"
 
 
@@ -267,7 +269,7 @@ def _claim(held: Held, device: Device, instance: MigInstance | None, node: str) 
     told = held.share_num, held.share_den
     if told != (None, None):
         share_num, share_den = told
-        if share_num is None or share_den is None or not 0 < share_num <= share_den:
+        if share_num is None or share_den is None or not 0 < share_num <= share_den <= _MOST_PARTS:
             raise _Miss("share_malformed", f"share {share_num}/{share_den} of {device.device} is not in (0, 1]", True)
         num, den = num * share_num, den * share_den
     elif instance is not None and len(instance.compute_uuids) > 1:
@@ -275,7 +277,7 @@ def _claim(held: Held, device: Device, instance: MigInstance | None, node: str) 
     return WireClaim(
         node=node, device=device.device, gpu_instance="" if instance is None else instance.gpu_instance,
         share_num=num, share_den=den, delivered_profile=FULL if instance is None else instance.profile,
-        cpus=held.cpus, memory_bytes=held.memory_bytes, storage_bytes=None,
+        cpus=_within(held.cpus, _MOST_CPUS), memory_bytes=_within(held.memory_bytes, _MOST_BYTES), storage_bytes=None,
     )  # fmt: skip
 
 
@@ -287,6 +289,10 @@ def _joined(first: WireClaim, second: WireClaim, whole: Fraction) -> WireClaim:
     joined["cpus"] = _sum(first["cpus"], second["cpus"])
     joined["memory_bytes"] = _sum(first["memory_bytes"], second["memory_bytes"])
     return joined
+
+
+def _within(amount: int | None, most: int) -> int | None:
+    return amount if amount is not None and 0 <= amount <= most else None
 
 
 def _share(claim: WireClaim) -> Fraction:

@@ -35,7 +35,7 @@ SAMPLE_TOPIC = "gpu-samples"
 MOST_BRIDGED_US = 7 * 86_400_000_000
 """Longer outages begin anew: samples are kept for seven days, and nobody bills a week by one counter difference."""
 _MOST_IN_MEMORY = 7200
-_FLOORS = "idle_floors"
+FLOORS = "idle_floors"
 InventoryChanged = Callable[[int, Sequence[Device], Mapping[str, int]], list[WalRecord]]
 """Records that say a changed inventory, to go into the log with the tick at which it was seen."""
 
@@ -74,7 +74,7 @@ class Sampler:
         self._shares_of = shares_of
         self._inventory_changed = inventory_changed
         self._gap_record = gap_record
-        self._floors = IdleFloors.load(wal.state(_FLOORS))
+        self._floors = IdleFloors.load(wal.state(FLOORS))
         self._devices: dict[str, Device] = {}
         self._pending: list[WalRecord] = []
         self._seq = 0
@@ -159,7 +159,7 @@ class Sampler:
             return True
         try:
             number = self._number_of_last()
-            self._wal.append(records, ticks_before=number, state={_FLOORS: self._floors.dump()})
+            self._wal.append(records, ticks_before=number, state={FLOORS: self._floors.dump()})
         except (WalFull, WalUnavailable) as error:
             WAL_NOT_TAKING.set(1)
             log.warning("wal_not_taking", error=str(error), ticks=len(ticks))

@@ -4,15 +4,17 @@ Ids come from a registry when one is given, else from the fixed catalogue, so th
 """
 
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fastavro
-import httpx
 from fastavro.read import SchemaResolutionError
 
 from wattledger_schemas.bad_record import BadRecord
 from wattledger_schemas.catalogue import Entry, catalogue, newest
-from wattledger_schemas.registry import Registry
+
+if TYPE_CHECKING:
+    # an HTTP client: only who asks a registry pays for it
+    from wattledger_schemas.registry import Registry
 
 _HEADER = 5
 _BODY_ERRORS = (
@@ -44,7 +46,7 @@ class _Reader(NamedTuple):
 class Codec:
     """Encodes with the newest version of a subject; decodes any known version into the newest one's shape."""
 
-    def __init__(self, registry: Registry | None = None) -> None:
+    def __init__(self, registry: "Registry | None" = None) -> None:
         self._registry = registry
         self._parsed = {(e.subject, e.version): fastavro.parse_schema(e.schema) for e in catalogue()}
         self._writers: dict[str, _Writer] = {}
@@ -56,7 +58,11 @@ class Codec:
     @classmethod
     def for_url(cls, registry_url: str) -> "Codec":
         """A codec with the registry at the URL, or the fixed ids when it is empty."""
-        return cls(Registry(registry_url) if registry_url else None)
+        if not registry_url:
+            return cls()
+        from wattledger_schemas.registry import Registry
+
+        return cls(Registry(registry_url))
 
     def encode(self, subject: str, record: dict[str, Any]) -> bytes:
         """A record in wire format. Raises BadRecord `not_encodable` naming the field that does not fit."""
@@ -113,14 +119,12 @@ class Codec:
         schema_id = int.from_bytes(header[1:], "big")
         if self._registry is None:
             raise BadRecord("unknown_schema_id", f"schema id {schema_id} is not in the catalogue")
+        from wattledger_schemas.registry import NoSuchSchema
+
         try:
             schema = self._registry.schema(schema_id)
-        except httpx.HTTPStatusError as error:
-            if error.response.status_code != httpx.codes.NOT_FOUND:
-                raise  # the registry's trouble, not the record's
-            raise BadRecord(
-                "unknown_schema_id", f"schema id {schema_id}: the registry answers {error.response.status_code}"
-            ) from error
+        except NoSuchSchema as error:
+            raise BadRecord("unknown_schema_id", str(error)) from error
         if not isinstance(schema, dict):
             raise BadRecord("unknown_schema_id", f"schema id {schema_id} is {schema!r}, which is no record of ours")
         for entry in catalogue():

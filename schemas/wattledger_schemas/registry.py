@@ -7,6 +7,10 @@ import httpx
 import stamina
 
 
+class NoSuchSchema(LookupError):
+    """The registry has no schema of that id; everything else that it may say is its own trouble, not the record's."""
+
+
 def _passes(error: Exception) -> bool:
     """Whether trying again may help: no answer, or the registry's own trouble."""
     if isinstance(error, httpx.HTTPStatusError):
@@ -26,8 +30,13 @@ class Registry:
         return int(answer["id"])
 
     def schema(self, schema_id: int) -> Any:
-        """The schema of an id, a record or any other; raises httpx.HTTPStatusError (404) when there is none."""
-        text: str = self._call("GET", f"/schemas/ids/{schema_id}", None)["schema"]
+        """The schema of an id, a record or any other. Raises NoSuchSchema, and httpx.HTTPError for any trouble."""
+        try:
+            text: str = self._call("GET", f"/schemas/ids/{schema_id}", None)["schema"]
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise
+            raise NoSuchSchema(f"schema id {schema_id}: the registry answers {error.response.status_code}") from error
         try:
             return json.loads(text)
         except ValueError:

@@ -138,7 +138,7 @@ def test_a_list_with_an_impossible_pid_attributes_nothing_not_even_its_good_rows
     machine, node = node_of(tmp_path, card(**changed), jobs={1184: "a", 16_040: "b"})
     node.run(machine.advance, 10)
     halves = held("a", CARD, den=2), held("b", CARD, den=2)
-    assert node.runners[0].answer.tick.devices[0].processes_reason == "abi_mismatch"
+    assert node.reading().processes_reason == "abi_mismatch"
     assert [one["processes"] for one in node.wire()] == [[]]
     assert node.energy_uj(*halves) == {"a": 1500 * J, "b": 1500 * J}
     assert node.marks(*halves) == {"split_equally"}

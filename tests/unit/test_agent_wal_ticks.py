@@ -1,9 +1,11 @@
 """The journal of ticks and named values: durable at once, forgotten with the batch that holds them, salvaged."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 from wattledger_agent.wal import Wal
+from wattledger_agent.wal_commands import export_answer, status_answer, verify_answer
 from wattledger_agent.wal_record import WalFull, WalUnavailable
 
 from tests.unit.agent_records import gaps, log_with, numbers, read_all, record, records
@@ -169,8 +171,6 @@ PRAGMA user_version=1;
 
 def as_version_1(path: Path) -> None:
     """Make a closed log what the version before wrote: no keys, no journal, last ticks without checksum."""
-    import sqlite3
-
     old = sqlite3.connect(path.with_suffix(".old"))
     old.executescript("PRAGMA journal_mode=WAL; PRAGMA auto_vacuum=INCREMENTAL;" + VERSION_1)
     with sqlite3.connect(path) as db:
@@ -209,3 +209,17 @@ def test_a_corrupt_log_of_the_version_before_is_salvaged(tmp_path: Path) -> None
     kept = read_all(wal)
     lost = set(range(300)) - set(numbers(kept))
     assert 0 < len(lost) == sum(int(str(gap["count"])) for gap in gaps(kept)) < 60
+
+
+def test_a_log_of_the_version_before_can_be_looked_at_without_taking_it_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.wal"
+    log_with(path, 20).close()
+    as_version_1(path)
+    before = path.read_bytes()
+    assert status_answer(path).text.startswith("20 records")
+    assert (
+        verify_answer(path).text
+        == "20 records (0 sample batches, 0 gap records), 0 ticks in the journal: nothing is wrong"
+    )
+    assert export_answer(path, tmp_path / "out").text.startswith("20 records written")
+    assert path.read_bytes() == before

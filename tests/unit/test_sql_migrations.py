@@ -1,5 +1,6 @@
 """Migrations: applied once and in order, refused when edited, documented to the last column, the same for a cluster."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def all_statements(layout: Layout) -> list[str]:
 
 def shape(statement: str) -> list[str]:
     """The lines of a statement that say where it runs and how the table is kept."""
-    return [line for line in statement.splitlines() if line.startswith(("CREATE", "ENGINE", "REFRESH"))]
+    return [line for line in statement.splitlines() if line.startswith(("ALTER", "CREATE", "ENGINE", "REFRESH"))]
 
 
 def test_released_migrations_are_as_they_were_released() -> None:
@@ -54,7 +55,7 @@ def test_apart_from_that_a_cluster_gets_the_same_statements() -> None:
 @pytest.mark.parametrize("layout", [SINGLE, CLUSTER], ids=["single", "cluster"])
 def test_every_rendered_statement_parses(chdb_client: Client, layout: Layout) -> None:
     for statement in all_statements(layout):
-        name = statement.split("IF NOT EXISTS ")[1].split()[0]
+        name = re.split(r"IF NOT EXISTS |ALTER TABLE ", statement)[1].split()[0]
         assert name in chdb_client.query(f"EXPLAIN AST {statement}").result_rows[0][0]
 
 
@@ -111,6 +112,17 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next(
 def test_every_table_view_and_column_says_what_it_is(chdb_client: Client, kind: str) -> None:
     where = "database = currentDatabase() AND comment = '' AND name NOT LIKE '.%'"
     assert chdb_client.query(f"SELECT * FROM system.{kind} WHERE {where}").result_rows == []
+
+
+@pytest.mark.chdb
+@pytest.mark.parametrize("table", ["gaps", "v_gaps"])
+def test_a_gap_says_its_numbers_as_the_record_does_inclusive_at_both_ends(chdb_client: Client, table: str) -> None:
+    where = "database = currentDatabase() AND table = {table:String} AND name IN ('from_seq', 'to_seq')"
+    found = chdb_client.query(f"SELECT comment FROM system.columns WHERE {where}", parameters={"table": table})
+    assert [comment for (comment,) in found.result_rows] == [
+        "Sequence number of the first record dropped",
+        "Sequence number of the last record dropped",
+    ]
 
 
 @pytest.mark.chdb

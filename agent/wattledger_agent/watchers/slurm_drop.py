@@ -6,6 +6,7 @@ from wattledger_agent.watchers.run import BY_MIG_UUID, BY_UNKNOWN, BY_UUID, Devi
 from wattledger_agent.watchers.slurm_device import named_device, visible_devices
 from wattledger_agent.watchers.slurm_fact import EPILOG, PROLOG, Fact
 from wattledger_agent.watchers.slurm_gres import number_list
+from wattledger_agent.watchers.slurm_number import NO_TIMES, whole_number
 from wattledger_agent.watchers.slurm_site import SlurmSite, one_line
 from wattledger_agent.watchers.slurm_time import US_PER_S
 
@@ -68,7 +69,7 @@ def drop_fact(values: dict[str, str], site: SlurmSite, received_us: int, file: s
     sharing = values.get("SLURM_JOB_OVERSUBSCRIBE", "")
     return Fact(
         kind, job, event_us(values.get("WATTLEDGER_AT", ""), received_us), cluster,
-        attempt=int(restarts) if restarts.isdecimal() else None,
+        attempt=whole_number(restarts),
         sluid=values.get("SLURM_JOB_SLUID", ""),
         start_us=_epoch_us(values.get("SLURM_JOB_START_TIME", "")),
         held=drop_held(values, site),
@@ -117,4 +118,5 @@ def _numbered(text: str, site: SlurmSite) -> list[DeviceRef]:
 
 
 def _epoch_us(text: str) -> int | None:
-    return int(text) * US_PER_S if text.isdecimal() and int(text) > 0 else None
+    is_told = text.isdecimal() and len(text) <= 11 and text not in NO_TIMES
+    return int(text) * US_PER_S if is_told and int(text) > 0 else None

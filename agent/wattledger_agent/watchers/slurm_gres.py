@@ -3,15 +3,18 @@
 import re
 from dataclasses import dataclass, field
 
+from wattledger_agent.watchers.slurm_number import whole_number
+
 NOTHING = frozenset({"", "n/a", "(null)", "none", "unknown", "0"})
 SHARED = ("shard", "mps")
 """GRES that are a part of a GPU."""
 MOST_POSITIONS = 1024
 _UNITS = {"": 2, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
-_AMOUNT = re.compile(r"(\d+)(?:\.(\d+))?([KMGTPE]?)(?:i?B)?[cn]?", re.IGNORECASE)
+_AMOUNT = re.compile(r"(\d{1,18})(?:\.(\d+))?([KMGTPE]?)(?:i?B)?[cn]?", re.IGNORECASE)
 _ITEM = re.compile(r"(?:gres[:/])?(\w+)(?::([^:()=]+))?(?:[:=]([^:()=]+))?(?:\(([^()]*)\))?", re.IGNORECASE)
-_PART = re.compile(r"(\d+|-)/(\d+)")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_PART = re.compile(r"(\d{1,9}|-)/(\d{1,9})")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_MOST_BYTES = 1 << 56
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,15 @@ class GresItem:
 
 
 def memory_bytes(text: str) -> int | None:
-    """`62.50G`, `512M` and bare MB in bytes, rounded down; None for anything else."""
+    """`62.50G`, `512M` and bare MB in bytes, rounded down; None for anything else, and for more than any job has."""
     found = _AMOUNT.fullmatch(text.strip())
     if found is None:
         return None
     whole, fraction, unit = found.groups()
     size = 1 << 10 * _UNITS[unit.upper()]
     digits = fraction or ""
-    return int(whole) * size + (int(digits) * size // 10 ** len(digits) if digits else 0)
+    amount = int(whole) * size + (int(digits) * size // 10 ** len(digits) if digits else 0)
+    return amount if amount < _MOST_BYTES else None
 
 
 def parse_tres(text: str) -> Tres:
@@ -68,7 +72,7 @@ def parse_tres(text: str) -> Tres:
     for item in text.split(","):
         name, _, value = item.strip().partition("=")
         key = name.lower()
-        count = int(value) if value.isdecimal() else None
+        count = whole_number(value)
         if key == "cpu":
             cpus, is_cut = count, is_cut or count is None
         elif key == "mem":
@@ -92,7 +96,7 @@ def gpus_here(tres: Tres, is_alone: bool, is_tracked: bool) -> int | None:
         return None
     if count is None:
         return 0 if is_tracked and not tres.is_cut else None
-    return count if is_alone or count == 0 else None
+    return count if (is_alone or count == 0) and count <= MOST_POSITIONS else None
 
 
 def parse_gres(text: str) -> tuple[GresItem, ...] | None:
@@ -111,9 +115,10 @@ def parse_gres(text: str) -> tuple[GresItem, ...] | None:
         name = name.lower()
         if name != "gpu" and name not in SHARED:
             continue
-        if count is not None and not count.isdecimal():
+        number = 1 if count is None else whole_number(count)
+        if number is None or (name == "gpu" and number > MOST_POSITIONS):
             return None
-        item = _with_inside(GresItem(name, kind or "", 1 if count is None else int(count)), inside or "")
+        item = _with_inside(GresItem(name, kind or "", number), inside or "")
         if item is None:
             return None
         items.append(item)

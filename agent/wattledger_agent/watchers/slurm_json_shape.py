@@ -7,21 +7,21 @@ from wattledger_agent.watchers.slurm_time import US_PER_S
 Json = dict[str, Any]
 _NO_TIME = 4_294_967_294
 """SLURM's NO_VAL; the next number is its INFINITE."""
+_NO_NUMBERS = frozenset({_NO_TIME, _NO_TIME + 1, (1 << 64) - 2, (1 << 64) - 1})
+"""The same in 32 and in 64 bits."""
 
 
 def whole(value: object) -> int | None:
-    """A number, a `{set, infinite, number}` struct or digits; None where it is unset, infinite, null or {}."""
+    """A number, a `{set, infinite, number}` struct or digits; None where it is unset, infinite, null, {} or a mark."""
     if isinstance(value, dict):
         if value.get("set") is False or value.get("infinite") is True:
             return None
         return whole(value.get("number"))
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    return None
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 20:
+        value = int(value)
+    return value if isinstance(value, int) and value not in _NO_NUMBERS else None
 
 
 def epoch_us(value: object) -> int | None:
@@ -33,7 +33,8 @@ def epoch_us(value: object) -> int | None:
 def text(value: object) -> str:
     """A text, a number as digits, or the name in a struct (`wckey: {wckey: "", flags: []}`); empty for null."""
     if isinstance(value, str):
-        return value
+        # half of a pair, which JSON can write and no text may hold
+        return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         named = (value.get(key) for key in ("name", "wckey", "list", "state", "string"))
         found = next((word for word in named if isinstance(word, str)), "")

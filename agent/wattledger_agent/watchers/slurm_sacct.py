@@ -9,6 +9,7 @@ from wattledger_agent.watchers.slurm_device import mig_profile
 from wattledger_agent.watchers.slurm_fact import ACCOUNTING, Document, Fact, finding
 from wattledger_agent.watchers.slurm_gres import gpus_here, parse_gres, parse_tres
 from wattledger_agent.watchers.slurm_hostlist import BadHostlist, find_node
+from wattledger_agent.watchers.slurm_number import whole_number
 from wattledger_agent.watchers.slurm_sacct_layout import RECOMMENDED, find_layout, records
 from wattledger_agent.watchers.slurm_site import SlurmSite, one_line
 from wattledger_agent.watchers.slurm_state import OPEN, WAITING, plan_of_qos, state_word
@@ -112,7 +113,7 @@ def _fact(
     sharing = row.get("oversubscribe", "") or row.get("exclusive", "")
     return Fact(
         ACCOUNTING, job, at_us, row.get("cluster", ""),
-        attempt=int(restarts) if restarts.isdecimal() else None,
+        attempt=whole_number(restarts),
         sluid=row.get("sluid", ""),
         original_sluid=row.get("originalsluid", ""),
         start_us=start_us,

@@ -18,6 +18,7 @@ from wattledger_agent.watchers.slurm_gres import (
     parse_tres,
 )
 from wattledger_agent.watchers.slurm_hostlist import NO_NODES, BadHostlist, find_node
+from wattledger_agent.watchers.slurm_number import whole_number
 from wattledger_agent.watchers.slurm_site import SlurmSite, one_line
 from wattledger_agent.watchers.slurm_state import OPEN, WAITING, plan_of_qos, state_of
 from wattledger_agent.watchers.slurm_time import BadStamp
@@ -134,7 +135,7 @@ def _made(
     own_memory = memory_bytes(detail[1]) if detail and detail[1] != "0" else None
     return Fact(
         LIVE, job, at_us,
-        attempt=int(restarts) if restarts.isdecimal() else None,
+        attempt=whole_number(restarts),
         sluid=values.get("SLUID", ""),
         start_us=start_us,
         end_us=end_us if is_over else None,

@@ -4,9 +4,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from wattledger_agent.watchers.slurm_number import NO_TIMES, whole_number
+
 US_PER_S = 1_000_000
 EXPORT_AS_EPOCH = "export with TZ=UTC SLURM_TIME_FORMAT=%s"
-UNSET = frozenset({"", "unknown", "none", "n/a", "(null)", "0", "partition_limit", "unlimited", "invalid"})
+UNSET = NO_TIMES | {"", "unknown", "none", "n/a", "(null)", "0", "partition_limit", "unlimited", "invalid"}
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(Z|[+-]\d\d(?::?\d\d)?)?")
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d\d)(?:\.\d+)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,10 +33,10 @@ class Stamps:
         """µs UTC that the text can mean: none where SLURM says that it does not know, two in the hour that comes
         twice. Raises BadStamp."""
         text = text.strip()
-        if text.isdecimal() and 9 <= len(text) <= 11:
-            return (int(text) * US_PER_S,)
         if text.lower() in UNSET:
             return ()
+        if text.isdecimal() and 9 <= len(text) <= 11:
+            return (int(text) * US_PER_S,)
         found = _STAMP.fullmatch(text)
         if found is None:
             raise BadStamp("unreadable_time", f"{text[:40]!r} is no epoch and no stamp of SLURM's: {EXPORT_AS_EPOCH}")
@@ -87,7 +89,8 @@ def duration_us(text: str) -> int | None:
     """`[D-]HH:MM:SS`, `MM:SS.mmm` or whole seconds in µs; None for anything else (`INVALID`, `Partition_Limit`)."""
     text = text.strip()
     if text.isdecimal():
-        return int(text) * US_PER_S
+        seconds = whole_number(text)
+        return None if seconds is None else seconds * US_PER_S
     found = _DURATION.fullmatch(text)
     if found is None:
         return None
