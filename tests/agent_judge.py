@@ -190,18 +190,24 @@ class Judge:
             is_short = span_us <= limit_us and first is not None and last is not None
             # between two told readings the counter may be believed although one of them is not the card's own
             is_told = any(a <= i < b for a, b in pairwise(told))
-            true_nj = self._true_nj(card, ticks[i], ticks[i + 1])
+            true_nj = self._true_nj(said.device, ticks[i], ticks[i + 1])
             most_nj += max(MOST_MW * span_us * is_short, true_nj * is_told)
             measured_us += span_us if is_short or is_told else 0
-        is_exact = len(inside) == len(ticks) - 1 and set(told) == set(good) and not self._is_squeezed(ticks, card)
+        is_exact = (
+            len(inside) == len(ticks) - 1 and set(told) == set(good) and not self._is_squeezed(ticks, said.device)
+        )
         return most_nj, exact_nj, measured_us, is_exact
 
-    def _true_nj(self, card: Any, a_us: int, b_us: int) -> int:
-        return int(card.energy_nj(self.notices[b_us].true_us) - card.energy_nj(self.notices[a_us].true_us))
+    def _true_nj(self, device: str, a_us: int, b_us: int) -> int:
+        """What it drew between two ticks: between the readings, where there are any."""
+        first, last = self.notices[a_us], self.notices[b_us]
+        reads = [one.reads[device].at_us if device in one.reads else one.true_us for one in (first, last)]
+        card = self.machine.cards[device]
+        return card.energy_nj(reads[1]) - card.energy_nj(reads[0])
 
-    def _is_squeezed(self, ticks: list[int], card: Any) -> bool:
+    def _is_squeezed(self, ticks: list[int], device: str) -> bool:
         """More energy in one pair than any device can draw in its time, for the clock was corrected in between."""
-        return any(self._true_nj(card, a, b) > 4_000_000 * (b - a) for a, b in pairwise(ticks))
+        return any(self._true_nj(device, a, b) > 4_000_000 * (b - a) for a, b in pairwise(ticks))
 
     # (5) what was read is in a batch, or a gap says that it is not
 
@@ -295,15 +301,16 @@ class Judge:
         """What a clock may show that believes a step after ten seconds, and an agent's start at once."""
         within_us = 12 * S + 2 * self.story.period_us
         stretches: list[tuple[int, int, int, int]] = []
-        errors = self.machine.clock.errors
-        for (a_us, error), (b_us, _) in pairwise([*errors, (FAR_US, 0)]):
+        for (a_us, first, ppm), (b_us, _, _) in pairwise([*self.machine.clock.errors, (FAR_US, 0, 0)]):
             if a_us > at_us:
                 break
-            if stretches and abs(stretches[-1][3] - error) <= _SLACK_US:
-                since_us, _, first, _ = stretches.pop()
-                stretches.append((since_us, min(b_us, at_us), first, error))
-            elif b_us > a_us:
-                stretches.append((a_us, min(b_us, at_us), error, error))
+            b_us = min(b_us, at_us)
+            last = first + (b_us - a_us) * ppm // S
+            if stretches and abs(stretches[-1][3] - first) <= _SLACK_US:
+                since_us, _, earliest, _ = stretches.pop()
+                stretches.append((since_us, b_us, earliest, last))
+            elif b_us > a_us or not stretches:
+                stretches.append((a_us, b_us, first, last))
         recent = [one for one in stretches if one[1] >= at_us - within_us]
         lasting = [one for one in recent if one[1] - one[0] >= 9_900_000 or self._starts_in(one) or one is stretches[0]]
         used = lasting or recent

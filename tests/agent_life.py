@@ -31,7 +31,7 @@ class Arrived:
 
 @dataclass(slots=True)
 class Noticed:
-    """A tick that the agent took: its stamp, the true time, and what the probes told, by device."""
+    """A tick that the agent took: its stamp, when it was taken, and what the probes told, by device."""
 
     stamp_us: int
     true_us: int
@@ -178,13 +178,15 @@ class Lives:
         """Remember what is read at each tick that gets a stamp."""
         seen, step, machine, story = agent.sampler.seen, agent.sampler.step, self.machine, self.story
 
+        began_us = [0]
+
         def note(at_us: int) -> None:
             listed = frozenset(agent.sampler.devices)
-            story.noticed.append(Noticed(at_us, machine.now_us, dict(machine.reads), listed))
+            story.noticed.append(Noticed(at_us, began_us[0], dict(machine.reads), listed))
             seen(at_us)
 
         def stepped() -> Any:
-            machine.reads = {}
+            machine.reads, began_us[0] = {}, machine.now_us
             found = step()
             story.most_ticks = max(story.most_ticks, len(agent.sampler._ticks))
             story.most_pending = max(story.most_pending, len(agent.sampler._pending))

@@ -125,8 +125,8 @@ class WorldClock(ManualClock):
         self.asleep_us = 0
         self.slew_ppm = 0
         self._slewed_from_us = T0
-        self.errors: list[tuple[int, int]] = [(0, 0)]
-        """Since when the wall clock is off by how much."""
+        self.errors: list[tuple[int, int, int]] = [(0, 0, 0)]
+        """Since when the wall clock is off by how much, and how fast that grows (ppm)."""
         self.go_on: Callable[[int], None] = self._jump
 
     def _jump(self, to_us: int) -> None:
@@ -148,12 +148,12 @@ class WorldClock(ManualClock):
     def step(self, by_us: int) -> None:
         self.slew(self.slew_ppm)
         super().step(by_us)
-        self.errors.append((self.now_us, self.stepped_us))
+        self.errors.append((self.now_us, self.stepped_us, self.slew_ppm))
 
     def slew(self, ppm: int) -> None:
         self.stepped_us = self.wall_us() - self.now_us
         self._slewed_from_us, self.slew_ppm = self.now_us, ppm
-        self.errors.append((self.now_us, self.stepped_us))
+        self.errors.append((self.now_us, self.stepped_us, ppm))
 
 
 class Machine:
@@ -275,7 +275,7 @@ class WorldProbe:
 
     def _device(self, card: Card) -> Device:
         return Device(
-            card.uuid, "nvidia", "H100", self._machine.drivers[self.name], card.index, card.minor, f"0000:{card.index:02x}:00.0",
+            card.uuid, "nvidia", "H100", self._machine.drivers[self.name], card.index, card.minor, "0000:c5:00.0",
             sharing="mig" if card.instances else "exclusive", instances=card.instances, is_mig=bool(card.instances),
             counter_epoch=self._epoch(card),
         )  # fmt: skip
@@ -337,27 +337,31 @@ class WorldProbe:
 
 
 class InlineRunner(ProbeRunner):
-    """The agent's runner without its thread: it reads when it is asked for the answer. Time that a call hangs passes
-    on the machine's clock."""
+    """The agent's runner without its thread: it reads when it is asked. Time that a call hangs passes on the machine's
+    clock."""
 
     def __init__(self, probe: WorldProbe, machine: Machine) -> None:
         super().__init__(probe, machine.clock)
         self._machine = machine
+        self._answer: ProbeResult | None = None
 
     def ask(self) -> None:
-        """As in the thread: reading begins, the answer comes later."""
-
-    def take(self, until_s: float) -> ProbeResult:
-        m = self._machine
-        if m.hung_until_us[self.name] > m.now_us:
-            m.clock.sleep(max(until_s - m.clock.monotonic_s(), 0))
-            return ProbeResult(None, self._inventory, TIMED_OUT)
+        self._answer = None
+        if self._machine.hung_until_us[self.name] > self._machine.now_us:
+            return
         try:
-            return self._read()
+            self._answer = self._read()
         except ZeroDivisionError:
             self._is_open = False
             self._probe.close()
-            return ProbeResult(None, self._inventory, UNAVAILABLE)
+            self._answer = ProbeResult(None, self._inventory, UNAVAILABLE)
+
+    def take(self, until_s: float) -> ProbeResult:
+        clock = self._machine.clock
+        if self._answer is None:
+            clock.sleep(max(until_s - clock.monotonic_s(), 0))
+            return ProbeResult(None, self._inventory, TIMED_OUT)
+        return self._answer
 
 
 class DropWatcher:

@@ -20,6 +20,7 @@ _POWER, _ENERGY, _BUSY, _MEMORY, _TEMPERATURE, _THROTTLE = range(len(COLUMNS))
 _WIDTH = {_POWER: 4, _BUSY: 4, _MEMORY: 8, _TEMPERATURE: 4, _THROTTLE: 4}
 _WIRE_NAMES = {_POWER: "power_mw", _ENERGY: "energy_delta_uj", _BUSY: "busy_ppm", _MEMORY: "memory_bytes"}
 _MAX_INT32 = (1 << 31) - 1
+_MAX_INT64 = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,10 @@ def _device(device: Device, rows: Sequence[DeviceTick | None], idle_floor_mw: in
 
 
 def _cells(readings: Sequence[Reading]) -> tuple[Int64Array, BoolArray]:
-    values = np.array([0 if r.value is None else r.value for r in readings], dtype=np.int64)
-    valid = np.array([r.value is not None for r in readings], dtype=np.bool_)
-    return values, valid
+    """Values and validity. What no column can hold is no value: a probe that lets it through must not end the batch."""
+    known = [r.value is not None and -_MAX_INT64 <= r.value <= _MAX_INT64 for r in readings]
+    values = np.array([r.value if ok else 0 for r, ok in zip(readings, known, strict=True)], dtype=np.int64)
+    return values, np.array(known, dtype=np.bool_)
 
 
 def _packed(columns: Sequence[Sequence[Reading]], which: int) -> bytes:

@@ -77,6 +77,9 @@ def _repair_device(
     epoch_from = batch.devices[d].epoch_from_tick
     good, bad = _good_readings(values, batch.counter_valid[d].tolist())
     usable[d] = False
+    if 0 < epoch_from < len(ticks):
+        # also where the reading before is missing, for whoever saw the counter begin anew withheld it
+        marks[d, epoch_from - 1] |= RESET
     for i in bad:
         marks[d, max(i - 1, 0) : i + 1] |= _BAD_READ
     for left, right in itertools.pairwise(good):

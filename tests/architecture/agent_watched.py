@@ -52,7 +52,7 @@ def _cards(watch: Watch) -> Iterator[None]:
     from tests import fake_nvml
     from tests.fake_nvml_card import FakeInstance, FakeProcess
 
-    fake_nvml.point = _point
+    fake_nvml.point = _point  # type: ignore[attr-defined]
     fleet = fake_nvml.fake_fleet(3)
     for gpu in fleet.gpus:
         gpu.processes = [FakeProcess(os.getpid(), sm=30)]

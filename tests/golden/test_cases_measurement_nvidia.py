@@ -72,7 +72,6 @@ def test_b01_wherever_it_falls_the_energy_is_that_of_power(tmp_path: Path, falle
     assert node.energy_uj(held("j", CARD)) == {"j": 3000 * J}
 
 
-@pytest.mark.xfail(strict=True, reason="the core marks a reset only between two good readings; live one is withheld")
 def test_b01_says_that_the_counter_was_reset(tmp_path: Path) -> None:
     gpu = card()
     machine, node = node_of(tmp_path, gpu)

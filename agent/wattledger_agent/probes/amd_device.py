@@ -24,6 +24,9 @@ from wattledger_agent.probes.reading import (
 )
 
 _MOST_CELSIUS: Final = 150
+_MOST_BYTES: Final = 1 << 50
+_MOST_COUNTS: Final = 1 << 59
+"""Of 2^-16 J each: a kilowatt for 279 years, and the last that 64 bits of µJ hold."""
 _VRAM: Final = ("AmdSmiMemoryType", "VRAM")
 _SENSORS: Final = ("HOTSPOT", "EDGE")
 
@@ -150,7 +153,7 @@ class AmdDevice:
             stamp_ns = metrics.numbers.get("system_clock_counter")
         if counts is None:
             return unknown(answer.reason or SENTINEL)
-        if counts == 0 and power.value is not None:
+        if counts >= _MOST_COUNTS or (counts == 0 and power.value is not None):
             return unknown(IMPLAUSIBLE)  # a device that draws power has counted: a second die, or a dead counter
         return self.track.take(CounterSample(counts, stamp_ns, at_us), power, others)
 
@@ -161,8 +164,8 @@ class AmdDevice:
         used = number(answer.value, narrow=False)
         if used is None:
             return unknown(answer.reason or SENTINEL)
-        total = self.facts.memory_bytes
-        return Reading(used) if used >= 0 and (total is None or used <= total) else unknown(IMPLAUSIBLE)
+        most = self.facts.memory_bytes or _MOST_BYTES
+        return Reading(used) if 0 <= used <= most else unknown(IMPLAUSIBLE)
 
     def _temperature(self, metrics: Metrics) -> Reading:
         celsius = [metrics.numbers.get("temperature_hotspot"), metrics.numbers.get("temperature_edge")]
@@ -205,12 +208,13 @@ def facts_of(library: AmdLibrary, place: Place, index: int, partitions: int, mod
     memory = library.ask("amdsmi_get_gpu_memory_total", handle, library.constant(*_VRAM)).value
     cap = library.ask("amdsmi_get_power_cap_info", handle).value if place.reports_power else None
     limit_mw, most_mw = limits_of(cap)
+    total = number(memory, narrow=False) or 0
     version = text(driver.get("driver_version")) if isinstance(driver, Mapping) else ""
     return Facts(
         version,
         index,
         -1 if minor is None else minor,
-        number(memory, narrow=False) or None,
+        total if 0 < total <= _MOST_BYTES else None,
         limit_mw,
         most_mw,
         partitions,

@@ -8,7 +8,7 @@ from wattledger_agent.probes.device import Device
 from wattledger_agent.probes.nvml_counter import CounterRun
 from wattledger_agent.probes.nvml_facts import GPU_TEMPERATURE, CardFacts
 from wattledger_agent.probes.nvml_library import NvmlFailure, NvmlLibrary
-from wattledger_agent.probes.nvml_mig import MigInstances
+from wattledger_agent.probes.nvml_mig import MOST_INSTANCES, MigInstances
 from wattledger_agent.probes.nvml_power import power_meaning
 from wattledger_agent.probes.nvml_processes import ProcessReader
 from wattledger_agent.probes.reading import (
@@ -55,7 +55,7 @@ class Card:
         moved = mig.find(self.library, self.handle) if is_mig else mig.forget(self.library)
         self._is_mig = is_mig
         most = self.library.attempt("nvmlDeviceGetMaxMigDeviceCount", self.handle) if is_mig else None
-        self._slices = most or _WHOLE_CARD_SLICES
+        self._slices = most if most and most <= MOST_INSTANCES else _WHOLE_CARD_SLICES
         limit = self.library.attempt("nvmlDeviceGetEnforcedPowerLimit", self.handle)
         self._limit_mw = None if limit is None else values.number(limit).value
         self.memory.processes.find_mps(self.library, self.handle)

@@ -5,10 +5,12 @@ from typing import Any
 
 from wattledger_agent.probes.nvml_library import NvmlLibrary
 from wattledger_agent.probes.nvml_power import PowerSource, find_power_source
-from wattledger_agent.probes.nvml_values import number
+from wattledger_agent.probes.nvml_values import MOST_BYTES, number
 
 GPU_TEMPERATURE = 0
 """NVML_TEMPERATURE_GPU."""
+_HIGHEST_MINOR = (1 << 20) - 1
+"""Linux' limit; all ones stand for none."""
 _DRAWS_AT_MOST_MW = 10_000_000
 """Where no limit is known, and for counters of a whole module: more than any module draws."""
 
@@ -61,11 +63,11 @@ def find_facts(library: NvmlLibrary, handle: Any, index: int) -> CardFacts:
     temperature = "nvmlDeviceGetTemperatureV"
     if library.attempt(temperature, handle, GPU_TEMPERATURE) is None:
         temperature = "nvmlDeviceGetTemperature"
-    total = number(memory.total).value if memory is not None else None
+    total = number(memory.total).value if memory is not None and memory.total <= MOST_BYTES else None
     return CardFacts(
         uuid=uuid,
         index=index,
-        minor=-1 if minor is None else int(minor),
+        minor=-1 if minor is None or minor > _HIGHEST_MINOR else int(minor),
         pci=address,
         pci_device_id=0 if pci is None else int(pci.pciDeviceId),
         model=library.attempt("nvmlDeviceGetName", handle) or "",

@@ -18,7 +18,8 @@ compute instance of one slice busy, a 3g instance reads 33 %: DCGM#138)."""
 _GPM_GAP_S = 0.1
 """GPM renews its counters each 100 ms; two samples closer than that tell nothing."""
 _PROFILE = re.compile(r"(?:^|\s)(?:\d+c\.)?(\d+g\.\S+)$")
-_MOST_INSTANCES = 16
+MOST_INSTANCES = 16
+"""No card is cut into more; a count above it is a mark for "no value"."""
 _NOT_THERE = (NOT_FOUND_CODE, 2)
 """What a call says of an instance that does not exist: NOT_FOUND, or INVALID_ARGUMENT for a stale handle."""
 _MIB = 1 << 20
@@ -163,7 +164,8 @@ class MigInstances:
 def _handles_by_instance(library: NvmlLibrary, handle: Any) -> dict[str, list[Any]]:
     """MIG device handles (one for each compute instance) by GPU instance. Raises NvmlFailure."""
     found: dict[str, list[Any]] = {}
-    for index in range(library.attempt("nvmlDeviceGetMaxMigDeviceCount", handle) or _MOST_INSTANCES):
+    most = library.attempt("nvmlDeviceGetMaxMigDeviceCount", handle) or MOST_INSTANCES
+    for index in range(min(most, MOST_INSTANCES)):
         try:
             mig = library.call("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
             instance = library.call("nvmlDeviceGetGpuInstanceId", mig)

@@ -52,6 +52,8 @@ _BLANK_U32 = range(0x7FFF_FFF0, 0x8000_0000)
 _BLANK_U64 = range(0x7FFF_FFFF_FFFF_FFF0, 0x8000_0000_0000_0000)
 _BLANK_DOUBLE = 140_737_488_355_328
 _INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+MOST_BYTES = 1 << 50
+"""More memory than any card has."""
 _COLDEST_C, _HOTTEST_C = -40, 200
 _NOT_LOADING_MW, _BUSY_PPM = 1_000, 500_000
 _GPM_TOLERANCE = 1.01
@@ -147,7 +149,7 @@ def memory_bytes(used: int, total: int) -> Reading:
     read = number(used)
     if read.value is None:
         return read
-    return read if 0 <= used <= total else unknown(IMPLAUSIBLE)
+    return read if 0 <= used <= min(total, MOST_BYTES) else unknown(IMPLAUSIBLE)
 
 
 def temperature_c(raw: int) -> Reading:

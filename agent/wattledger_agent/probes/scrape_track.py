@@ -7,6 +7,7 @@ What was not renewed is unknown (`stale`), so nothing is counted twice and a dea
 import re
 from dataclasses import dataclass, field, replace
 
+from wattledger_agent.probes.counter_track import CounterTrack
 from wattledger_agent.probes.device import Device, MigInstance
 from wattledger_agent.probes.reading import (
     HARDWARE_SLOWDOWN,
@@ -26,7 +27,6 @@ from wattledger_agent.probes.reading import (
     lost_device,
     unknown,
 )
-from wattledger_agent.probes.scrape_counter import CounterTrack
 from wattledger_agent.probes.scrape_dcgm import FALLEN_OFF_THE_BUS
 from wattledger_agent.probes.scrape_facts import DeviceFacts, Facts, PartFacts, best_metric, device_memory, pick
 from wattledger_agent.probes.scrape_metric import (

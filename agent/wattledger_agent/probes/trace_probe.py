@@ -11,10 +11,10 @@ from typing import Any
 
 from wattledger_schemas import BadRecord, Codec
 
+from wattledger_agent.probes.counter_track import CounterTrack
 from wattledger_agent.probes.device import Device, Inventory
 from wattledger_agent.probes.probe import ProbeUnavailable
 from wattledger_agent.probes.reading import ProbeTick, Reading
-from wattledger_agent.probes.scrape_counter import CounterTrack
 from wattledger_agent.probes.scrape_metric import MAX_POWER_MW
 from wattledger_agent.probes.trace_batch import PlayedBatch
 from wattledger_agent.trace import TraceRefused, read_trace
