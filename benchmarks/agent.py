@@ -9,6 +9,7 @@ without, it is the tests' Python fake, whose cost each of them then carries, and
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -53,7 +54,7 @@ def scenario(
 ) -> dict[str, object]:
     """One row: so many GPUs at that rate."""
     folder.mkdir()
-    prefix = f"b{gpus}x{rate_hz}."
+    prefix = f"b{os.getpid()}.{gpus}x{rate_hz}."
     create_topics({"bootstrap.servers": broker.bootstrap}, prefix, partitions=1)
     with fake.machine(gpus, mig) as machine:
         loops = [
@@ -137,7 +138,13 @@ def main() -> None:
                     print(f"measured {gpus} GPUs at {rate_hz} Hz", file=sys.stderr)
         finally:
             broker.stop()
-    facts = {**machine_facts(), "nvml": fake.kind, "broker": broker.line, "seconds": asked.seconds, "mig": asked.mig}
+    facts = {
+        **machine_facts(),
+        "nvml": fake.kind,
+        "broker": broker.line.partition(": ")[2],
+        "seconds": asked.seconds,
+        "mig": asked.mig,
+    }
     if asked.json:
         print(json.dumps({"machine": facts, "rows": rows, "verdict": verdict(rows)}, indent=1))
         return

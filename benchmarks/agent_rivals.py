@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 SMI_FIELDS = (
@@ -60,7 +61,8 @@ def exporter(with_processes: bool, port_file: Path) -> Callable[[], None]:
             power, energy = nv.nvmlDeviceGetFieldValues(handle, fields)
             shown[0].set(power.value.uiVal / 1000)
             shown[1].set(energy.value.ullVal)
-            shown[2].set(nv.nvmlDeviceGetUtilizationRates(handle).gpu)
+            with suppress(nv.NVMLError_NotSupported):  # a card that is cut into instances
+                shown[2].set(nv.nvmlDeviceGetUtilizationRates(handle).gpu)
             memory = nv.nvmlDeviceGetMemoryInfo(handle, nv.nvmlMemory_v2)
             shown[3].set(memory.used >> 20)
             shown[4].set(memory.free >> 20)
@@ -70,8 +72,9 @@ def exporter(with_processes: bool, port_file: Path) -> Callable[[], None]:
                 for process in nv.nvmlDeviceGetComputeRunningProcesses(handle):
                     used.labels(index, str(process.pid)).set(process.usedGpuMemory)
                 since_us = int((time.time() - 1) * 1_000_000)
-                for sample in nv.nvmlDeviceGetProcessUtilization(handle, since_us):
-                    shares.labels(index, str(sample.pid)).set(sample.smUtil)
+                with suppress(nv.NVMLError_NotSupported):
+                    for sample in nv.nvmlDeviceGetProcessUtilization(handle, since_us):
+                        shares.labels(index, str(sample.pid)).set(sample.smUtil)
 
     return renew
 

@@ -311,14 +311,13 @@ class Judge:
                 stretches.append((since_us, b_us, earliest, last))
             elif b_us > a_us or not stretches:
                 stretches.append((a_us, b_us, first, last))
-        recent = [one for one in stretches if one[1] >= at_us - within_us]
-        lasting = [one for one in recent if one[1] - one[0] >= 9_900_000 or self._starts_in(one) or one is stretches[0]]
-        used = lasting or recent
-        # a stretch too short to be believed leaves the clock with what was before it
-        before = [one for one in stretches if one[1] - one[0] >= 9_900_000 or self._starts_in(one)][-1:]
-        offsets = [error for one in (*used, *before) for error in one[2:]] or [
-            error for one in recent for error in one[2:]
-        ]
+        offsets: list[int] = []
+        for one in reversed(stretches):
+            length_us = one[1] - one[0]
+            if one is stretches[0] or length_us >= 9_900_000 or self._starts_in(one):
+                offsets += one[2:]
+            if length_us >= within_us:
+                break
         return at_us + min(offsets), at_us + max(offsets)
 
     def _starts_in(self, stretch: tuple[int, int, int, int]) -> bool:

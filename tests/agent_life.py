@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 from wattledger_agent.build import Agent, build_wal
+from wattledger_agent.host import Host
 from wattledger_agent.probe_runner import ProbeRunner
 from wattledger_agent.settings import AgentSettings, SamplingSettings, WalSettings
 from wattledger_agent.wal import Wal
@@ -106,6 +108,14 @@ class Lives:
         self._after_seq = 0
         self._delivered: list[int] = []
         self.is_over = False
+        self._when_alive: list[Callable[[], None]] = []
+
+    def when_alive(self, work: Callable[[], None]) -> None:
+        """Now, or when the agent has been started again."""
+        if self.agent is None:
+            self._when_alive.append(work)
+        else:
+            work()
 
     def live(self) -> None:
         """Start the agent over and over until it is told that it is over; deliver what is left."""
@@ -142,16 +152,18 @@ class Lives:
             runner.take(m.clock.monotonic_s() + 10)
         self.wal = wal = build_wal(self.settings, "a1", CODEC)
         self._guard(wal)
-        agent = self.agent = Agent(self.settings, m.clock, "a1", probes, wal, CODEC)
-        agent.host = type(agent.host)("n1", m.boot_id, 8, 1 << 40)
+        with patch("wattledger_agent.build.read_host", lambda node: Host(node, m.boot_id, 8, 1 << 40)):
+            agent = self.agent = Agent(self.settings, m.clock, "a1", probes, wal, CODEC)
         self._listen(agent)
         agent.loops = [
             WatchLoop(watcher, agent.shared, agent.inventory, m.clock) for watcher in (DropWatcher(m), PodWatcher(m))
         ]
-        agent.booted()
         for loop in agent.loops:
             m.after(self.rng.randrange(S), lambda loop=loop: self._look(loop), m.life)  # type: ignore[misc]
         m.after(self.rng.randrange(S), self._publish, m.life)
+        waiting, self._when_alive = self._when_alive, []
+        for work in waiting:
+            work()
 
     def _guard(self, wal: Wal) -> None:
         """Have the log refuse while the disk is full, and the agent die where it is told."""
@@ -182,14 +194,16 @@ class Lives:
 
         def note(at_us: int) -> None:
             listed = frozenset(agent.sampler.devices)
-            story.noticed.append(Noticed(at_us, began_us[0], dict(machine.reads), listed))
+            # what was read later than a period after the stamp is of another time, and must not count
+            in_time = {d: r for d, r in machine.reads.items() if r.at_us - began_us[0] <= story.period_us}
+            story.noticed.append(Noticed(at_us, began_us[0], in_time, listed))
             seen(at_us)
 
         def stepped() -> Any:
             machine.reads, began_us[0] = {}, machine.now_us
             found = step()
-            story.most_ticks = max(story.most_ticks, len(agent.sampler._ticks))
-            story.most_pending = max(story.most_pending, len(agent.sampler._pending))
+            story.most_ticks = max(story.most_ticks, len(agent.sampler._open))
+            story.most_pending = max(story.most_pending, len(agent.sampler._pending.records))
             story.most_bytes = max(story.most_bytes, agent.wal.kept_bytes)
             return found
 

@@ -74,9 +74,9 @@ class Script:
         self._every[name]()
 
     def _finish(self) -> None:
-        """Nothing is broken any more; let it run a little, then stop for good."""
+        """Nothing is broken any more; let it run a little, and once more after a restart, then stop for good."""
         m = self.machine
-        m.disk_full_until_us = m.watchers_away_until_us = 0
+        m.disk_full_until_us = m.watchers_away_until_us = self.lives.broker_away_until_us = 0
         m.hung_until_us = dict.fromkeys(m.probes, 0)
         m.away_until_us = dict.fromkeys(m.probes, 0)
         for card in m.cards.values():
@@ -85,12 +85,20 @@ class Script:
             if job.end_us is None and job.cut_us is None and self.rng.random() < 0.7:
                 m.end_job(job)
         self._say("quiet")
-        m.after(max(20 * self.period_us, 75 * S), self._over)
+        self.lives.when_alive(lambda: m.after(max(20 * self.period_us, 75 * S), self._stop_twice))
+
+    def _stop_twice(self) -> None:
+        if self.lives.agent is None:
+            self.lives.when_alive(self._stop_twice)
+            return
+        self._say("stop")
+        self.lives.down_us, self.lives.kill_at, self.lives.stop.is_asked = 5 * S, None, True
+        self.machine.after(S, lambda: self.lives.when_alive(self._last_life))
+
+    def _last_life(self) -> None:
+        self.machine.after(max(20 * self.period_us, 75 * S), self._over)
 
     def _over(self) -> None:
-        if self.lives.agent is None:
-            self.machine.after(self.period_us, self._over)
-            return
         self.lives.is_over = self.lives.stop.is_asked = True
         self.lives.down_us = 0
 
@@ -178,7 +186,8 @@ class Script:
         self._card().bad_read = self.rng.choice(("zero", "wild", "none"))
 
     def _freeze(self) -> None:
-        self._card().frozen_us = self.machine.now_us
+        card = self._card()
+        card.frozen_us = min(card.frozen_us or self.machine.now_us, self.machine.now_us)
 
     def _mig(self) -> None:
         card = self._card()

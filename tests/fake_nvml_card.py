@@ -78,9 +78,8 @@ def address_of(pointer: Any) -> int:
 
 
 def point(out: Any, address: int) -> None:
-    ctypes.memmove(
-        ctypes.addressof(out._obj), ctypes.addressof(ctypes.c_void_p(address)), ctypes.sizeof(ctypes.c_void_p)
-    )
+    held = ctypes.c_void_p(address)
+    ctypes.memmove(ctypes.addressof(out._obj), ctypes.addressof(held), ctypes.sizeof(held))
 
 
 def put(out: Any, value: int) -> int:

@@ -1,5 +1,5 @@
-"""A node's watchers as they run: watcher, run book, log, wire event, session. Cases are read off its ends: who held what
-and when, and what was found that can't be taken."""
+"""A node's watchers as they run: watcher, run book, log, wire event, session. Cases are read off its ends: who held
+what and when, and what was found that can't be taken."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
+import structlog
 import typer
 from pydantic import ValidationError
 
@@ -194,8 +195,22 @@ def _answer(answer: "Answer") -> None:
         raise typer.Exit(answer.exit_code)
 
 
+def _log_to_stderr() -> None:
+    """One JSON object a line, on standard error: standard output is for what a command answers."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
 def main() -> None:
     """Entry point of the console script."""
+    _log_to_stderr()
     app()
 
 

@@ -21,7 +21,7 @@ from wattledger_agent.probes.probe import Probe
 from wattledger_agent.process_owner import ProcessOwners
 from wattledger_agent.run_book import BadRunBook, RunBook
 from wattledger_agent.run_claim import read_xcp_minors
-from wattledger_agent.sampler import FLOORS, Sampler, SamplerRule
+from wattledger_agent.sampler import DEVICES_KEPT, FLOORS, SAID, Sampler, SamplerRule
 from wattledger_agent.settings import AgentSettings
 from wattledger_agent.thinning import batch_thinner
 from wattledger_agent.wal import Wal
@@ -123,6 +123,8 @@ class Agent:
         self.owners = ProcessOwners(ProcessTable())
         self.shared = WatchLog(wal, self._book(), self.host.node, codec)
         self.sampler = self._sampler()
+        # before any watcher takes up what was open: a run of before a reboot is over
+        self._booted()
         self.loops = [
             WatchLoop(watcher, self.shared, self.inventory, clock) for watcher in self._watchers(settings.watchers)
         ]
@@ -196,7 +198,7 @@ class Agent:
         recalled = self.shared.book.open_runs()
         return [build_watcher(name, self.settings, self.host, self._clock, self.on_devices, recalled) for name in names]
 
-    def booted(self) -> None:
+    def _booted(self) -> None:
         """Tell the run book which boot this is: what was open before another one has ended."""
         with self.shared.lock:
             observed = self.shared.book.booted(self.host.boot_id, self.sampler.last_us)
@@ -245,9 +247,7 @@ def build_agent(settings: AgentSettings, clock: Clock) -> Agent:
     wal = build_wal(settings, agent_id, codec)
     if settled.is_new_host:
         _forget_host(wal)
-    agent = Agent(settings, clock, agent_id, runners, wal, codec)
-    agent.booted()
-    return agent
+    return Agent(settings, clock, agent_id, runners, wal, codec)
 
 
 def _identity(settings: AgentSettings, gpus: Sequence[str]) -> Settled:
@@ -261,5 +261,6 @@ def _forget_host(wal: Wal) -> None:
     """The log comes from another host: its records are still good, and the same ones there; what it remembers of
     devices and runs is not of this host, and must not be continued here."""
     ticks = wal.open_ticks()
-    wal.append([], ticks_before=ticks[-1][0] + 1 if ticks else None, state={BOOK: b"", FLOORS: b""})
+    forgotten = dict.fromkeys((BOOK, FLOORS, SAID, DEVICES_KEPT), b"")
+    wal.append([], ticks_before=ticks[-1][0] + 1 if ticks else None, state=forgotten)
     log.warning("host_forgotten", ticks=len(ticks))

@@ -30,7 +30,8 @@ class ProbeResult:
 
 class ProbeRunner:
     """`ask` at a tick, `take` the answer within a time limit. A call that hangs leaves its thread hanging; until it
-    comes back every tick of this probe is TIMED_OUT. A thread that ends by an error is replaced at the next `ask`."""
+    comes back every tick of this probe is TIMED_OUT, and what it brings back is of no tick: it was read for one that
+    is over. A thread that ends by an error is replaced at the next `ask`."""
 
     def __init__(self, probe: Probe, clock: Clock) -> None:
         self.name = probe.name
@@ -42,8 +43,9 @@ class ProbeRunner:
         self._probe = probe
         self._clock = clock
         self._condition = threading.Condition()
-        self._asked = self._stopping = False
-        self._busy = False
+        self._stopping = False
+        self._asked = self._begun = 0
+        """Number of the newest tick that was asked for, and of the one that is read or was read last."""
         self._result: ProbeResult | None = None
         self._inventory: Inventory | None = None
         self._is_open = False
@@ -52,13 +54,13 @@ class ProbeRunner:
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
-        """Have the probe read, unless it is still at the tick before."""
+        """Have the probe read, once it is back from the tick before."""
         if self._thread is None or not self._thread.is_alive():
             self._begin_thread()
         with self._condition:
-            if not self._busy:
-                self._result, self._asked, self._busy = None, True, True
-                self._condition.notify_all()
+            self._asked += 1
+            self._result = None
+            self._condition.notify_all()
 
     def take(self, until_s: float) -> ProbeResult:
         """The answer, waited for until this monotonic time."""
@@ -87,7 +89,6 @@ class ProbeRunner:
     def _begin_thread(self) -> None:
         if self._thread is not None:
             PROBE_FAILURES.labels(self.name, "died").inc()
-            self._busy = False
         self._thread = threading.Thread(target=self._run, name=f"probe-{self.name}", daemon=True)
         self._thread.start()
 
@@ -95,15 +96,16 @@ class ProbeRunner:
         try:
             while True:
                 with self._condition:
-                    while not self._asked and not self._stopping:
+                    while self._begun == self._asked and not self._stopping:
                         self._condition.wait()
                     if self._stopping:
                         return
-                    self._asked = False
+                    self._begun = self._asked
                 result = self._read()
                 with self._condition:
-                    self._result, self._busy = result, False
-                    self._condition.notify_all()
+                    if self._begun == self._asked:
+                        self._result = result
+                        self._condition.notify_all()
         finally:
             # also on an error nobody foresaw: the next thread opens the library anew
             self._is_open = False

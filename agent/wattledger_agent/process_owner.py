@@ -66,7 +66,8 @@ class ProcessOwners:
 
     def of_device(self, processes: Iterable[ProcessReading], now_us: int) -> dict[Job | None, Reading]:
         """SM share by job, None for all that belong to no known one. A share that one of its processes lacks makes
-        the job's unknown.
+        the job's unknown; of those of nobody the known ones count, for they have nothing to do with each other. A
+        process that is listed under two pids has the share that one of them has.
 
         One impossible pid means that the library and its driver disagree on the list's layout: then nothing of it is
         anybody's, and the only entry is unknown.
@@ -74,11 +75,16 @@ class ProcessOwners:
         listed = list(processes)
         if any(not is_pid(one.pid) for one in listed):
             return {None: Reading(None, ABI_MISMATCH)}
-        shares: dict[Job | None, Reading] = {}
+        of_process: dict[int, Reading] = {}
         aliases = self._aliases([one.pid for one in listed], now_us)
         for one in listed:
-            job = self.owner(aliases.get(one.pid, one.pid), now_us).job
-            shares[job] = _sum(shares[job], one.sm_ppm) if job in shares else one.sm_ppm
+            pid = aliases.get(one.pid, one.pid)
+            of_process[pid] = _sum_known(of_process[pid], one.sm_ppm) if pid in of_process else one.sm_ppm
+        shares: dict[Job | None, Reading] = {}
+        for pid, share in of_process.items():
+            job = self.owner(pid, now_us).job
+            add = _sum_known if job is None else _sum
+            shares[job] = add(shares[job], share) if job in shares else share
         return shares
 
     def uses(self, devices: Iterable[DeviceReading], now_us: int) -> list[Use]:
@@ -141,6 +147,12 @@ def is_pid(pid: int) -> bool:
 def _sum(first: Reading, second: Reading) -> Reading:
     if first.value is None or second.value is None:
         return first if first.value is None else second
+    return Reading(first.value + second.value)
+
+
+def _sum_known(first: Reading, second: Reading) -> Reading:
+    if first.value is None or second.value is None:
+        return second if first.value is None else first
     return Reading(first.value + second.value)
 
 

@@ -97,9 +97,11 @@ class RunBook:
                 close(entry, seen_us, BY_REBOOT, BY_REBOOT, self._look(seen_us, seen_us, self._inventory, out))
         return Observed(in_order(out.events), out.findings)
 
-    def clock_set_back(self) -> None:
-        """The wall clock was set back: the next sightings are news although they are stamped before the last ones."""
-        self._looked_us = dict.fromkeys(self._looked_us, -1)
+    def follow_clock(self, source: str, now_us: int) -> None:
+        """Called before a look at `now_us`. When the clock was set back since the last one, also while the agent was
+        down, the next sightings are news although they are stamped before the last ones."""
+        if now_us < self._looked_us.get(source, -1):
+            self._looked_us = dict.fromkeys(self._looked_us, -1)
 
     def owners(self, now_us: int) -> dict[str, Job | None]:
         """Owner keys of the runs, to tie processes to jobs; None where two jobs claim one key."""

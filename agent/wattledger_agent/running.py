@@ -50,9 +50,7 @@ def _health(settings: AgentSettings, pulse: Pulse) -> Iterator[None]:
         yield
         return
     try:
-        server = HealthServer(
-            settings.http_host, settings.http_port, lambda path: answer(path, pulse, agent_version())
-        )
+        server = HealthServer(settings.http_host, settings.http_port, lambda path: answer(path, pulse, agent_version()))
     except OSError as error:
         raise AgentRefused(
             f"{settings.http_host}:{settings.http_port} can't be listened on ({error.strerror}): "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from wattledger_agent.probe_runner import ProbeResult
+from wattledger_agent.probe_runner import UNAVAILABLE, ProbeResult
 from wattledger_agent.probes.device import Device
 from wattledger_agent.probes.reading import NOT_READ, DeviceReading, ProcessReading, Reading, unknown
 from wattledger_agent.tick import COLUMNS, DeviceTick, JobKey, Tick
@@ -12,8 +12,8 @@ SharesOf = Callable[[Iterable[ProcessReading], int], Mapping[JobKey | None, Read
 
 
 def build_tick(at_us: int, results: Sequence[ProbeResult], devices: Mapping[str, Device], shares_of: SharesOf) -> Tick:
-    """One row for each device of the inventories, in their order. A probe that did not answer gives rows of unknown
-    readings with its reason: nothing is repeated from an earlier tick."""
+    """One row for each of the devices. A probe that did not answer gives rows of unknown readings with its reason:
+    nothing is repeated from an earlier tick."""
     rows: list[DeviceTick] = []
     zones: list[tuple[str, str, Reading]] = []
     for result in results:
@@ -25,6 +25,8 @@ def build_tick(at_us: int, results: Sequence[ProbeResult], devices: Mapping[str,
                 rows.append(_row(devices[name], read.get(name), missing, at_us, shares_of))
         if result.tick:
             zones += [(zone.zone, zone.counter_epoch, zone.energy_uj) for zone in result.tick.zones]
+    told = {row.device for row in rows}
+    rows += [_row(devices[name], None, unknown(UNAVAILABLE), at_us, shares_of) for name in devices if name not in told]
     return Tick(at_us, tuple(rows), tuple(zones))
 
 

@@ -12,6 +12,7 @@ from wattledger_agent.clock import Clock
 from wattledger_agent.metrics import FINDINGS, JOB_EVENTS, WAL_NOT_TAKING, WATCHER_LAST_SUCCESS, WATCHER_UP
 from wattledger_agent.probes.device import Inventory
 from wattledger_agent.run_book import RunBook
+from wattledger_agent.stamps import BelievedClock
 from wattledger_agent.wal import Wal
 from wattledger_agent.wal_record import WalFull, WalRecord, WalUnavailable
 from wattledger_agent.watchers.run import Finding
@@ -96,13 +97,19 @@ class WatchLoop:
         self._shared = shared
         self._inventory = inventory
         self._clock = clock
+        self._believed = BelievedClock(clock.wall_us(), clock.boot_us())
         self._retry_s = 0.0
         self._trouble = ""
-        self._looked_us = 0
+
+    def _now_us(self) -> int:
+        """As ticks are stamped: a clock that is off for a moment gives no run a wrong hour."""
+        boot_us = self._clock.boot_us()
+        self._believed.follow(self._clock.wall_us(), boot_us)
+        return self._believed.at_us(boot_us)
 
     def step(self) -> float:
         """Look once; how long to wait beyond the usual period, s."""
-        now_us = self._clock.wall_us()
+        now_us = self._now_us()
         if self._shared.is_behind and not self._shared.put([], [], now_us):
             # a watcher may forget what it told the look before: that must be in the log first
             return _RETRY_FIRST_S
@@ -119,9 +126,7 @@ class WatchLoop:
         WATCHER_UP.labels(self.name).set(1)
         WATCHER_LAST_SUCCESS.labels(self.name).set(now_us // 1_000_000)
         with self._shared.lock:
-            if now_us < self._looked_us:
-                self._shared.book.clock_set_back()
-            self._looked_us = now_us
+            self._shared.book.follow_clock(self.name, now_us)
             observed = self._shared.book.observe(self.name, sighting, self._inventory(), now_us)
             self._shared.put(observed.events, observed.findings, now_us)
         return 0.0

@@ -4,7 +4,6 @@ LIBRARY `python`: the tests' fake below the real binding; `c`: the libnvidia-ml.
 while, then looks at everything as `doctor` and `probe` do; prints what was seen as JSON.
 """
 
-import ctypes
 import json
 import os
 import sys
@@ -32,12 +31,6 @@ class _LookedAt:
         return getattr(self._library, name)
 
 
-def _point(out: Any, address: int) -> None:
-    """As the fake's own, over memory that lives until it is copied: here other threads allocate meanwhile."""
-    held = ctypes.c_void_p(address)
-    ctypes.memmove(ctypes.addressof(out._obj), ctypes.addressof(held), ctypes.sizeof(held))
-
-
 def _let_time_pass(fleet: Any) -> None:
     while True:
         time.sleep(_STEP_S)
@@ -52,7 +45,6 @@ def _cards(watch: Watch) -> Iterator[None]:
     from tests import fake_nvml
     from tests.fake_nvml_card import FakeInstance, FakeProcess
 
-    fake_nvml.point = _point  # type: ignore[attr-defined]
     fleet = fake_nvml.fake_fleet(3)
     for gpu in fleet.gpus:
         gpu.processes = [FakeProcess(os.getpid(), sm=30)]

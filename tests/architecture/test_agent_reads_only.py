@@ -27,7 +27,7 @@ COMPUTED = {
     "wattledger_agent/probes/nvml_library.py": {"getattr(self.binding, function)"},
     "wattledger_agent/probes/nvml_values.py": {"getattr(field.value, _UNION_MEMBERS[kind])"},
 }
-"""By name into what a vendor's library gave: functions that `named` below looks at, and fields of structures."""
+"""Into what a vendor's library gave, by name: functions, whose names are looked at below, and fields of structures."""
 NAMED = {
     "wattledger_agent/probes/nvml_library.py": {"self.call(function, *arguments)"},
     "wattledger_agent/probes/nvml_card.py": {
@@ -37,9 +37,9 @@ NAMED = {
     "wattledger_agent/probes/nvml_power.py": {"library.call(function, handle)"},
 }
 """Functions that are named by a field or an argument, which one of two literals filled."""
-IN_VENDORS_HANDS = {
+IMPORTERS = {
     "pynvml": {"wattledger_agent/probes/nvml_library.py"},
-    "amdsmi": set[str](),
+    "amdsmi": set[str](),  # loaded by name: LOADS
     "ctypes": {"wattledger_agent/probes/amd_library.py", "wattledger_agent/probes/amd_structure.py"},
 }
 WRITERS = {
@@ -82,10 +82,10 @@ def test_no_library_is_loaded_past_the_bindings() -> None:
     assert found(rules_agent.foreign_ctypes) == {}
 
 
-@pytest.mark.parametrize("module", IN_VENDORS_HANDS)
+@pytest.mark.parametrize("module", IMPORTERS)
 def test_a_vendors_binding_is_imported_in_known_places(module: str) -> None:
     importing = {short_name(path) for path in OURS if module in rules_agent.named_modules(path.read_text())}
-    assert importing == IN_VENDORS_HANDS[module]
+    assert importing == IMPORTERS[module]
 
 
 def test_vendors_functions_are_getters_start_and_end() -> None:

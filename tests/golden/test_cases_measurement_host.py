@@ -1,6 +1,7 @@
 """Known mistakes about the host's counters, clocks that step, sensors that freeze and cards that are kept awake."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ ZONES: list[tuple[str, int | str | None, list[int], Cells]] = [
     # 65,536 J of 2^-16: from 30 J before the range's end to 70 J behind its start are 100 J
     ("B33-a-wrap-with-a-range", RANGE_UJ, [RANGE_UJ - 30 * J, 70 * J, 170 * J],
      [RANGE_UJ - 30 * J, RANGE_UJ + 70 * J, RANGE_UJ + 170 * J]),
-    ("B33-a-wrap-of-dram", DRAM_RANGE_UJ, [DRAM_RANGE_UJ - 1 * J, 4 * J], [DRAM_RANGE_UJ - 1 * J, DRAM_RANGE_UJ + 4 * J]),
+    ("B33-a-wrap-of-dram", DRAM_RANGE_UJ, [DRAM_RANGE_UJ - J, 4 * J], [DRAM_RANGE_UJ - J, DRAM_RANGE_UJ + 4 * J]),
     ("B33-no-wrap-that-the-time-allows", RANGE_UJ, [200_000 * J, 10_000], [200_000 * J, None]),
     ("B33-beyond-its-own-range", RANGE_UJ, [10**9, RANGE_UJ + 1, 10**9 + 200 * J], [10**9, None, 10**9 + 200 * J]),
 ]  # fmt: skip
@@ -61,7 +62,7 @@ def test_a_host_counter_that_falls_is_a_wrap_only_where_the_time_allows_it(
     newest = [cell for cell in host.node.zone("package-0") if cell is not None]
     known = [cell for cell in cells if cell is not None]
     assert newest == known[len(known) - len(newest) :]
-    assert newest and all(b >= a for a, b in zip(newest, newest[1:], strict=False))
+    assert newest and all(b >= a for a, b in pairwise(newest))
     assert host.node.energy_uj(held("j", CARD)) == {"j": (len(raw) - 1) * 300 * J}
 
 
@@ -100,14 +101,10 @@ def test_b48_a_second_reading_of_one_moment_is_ignored_and_its_energy_counts_wit
     host.at(10**9 + 50 * J)
     host.at(10**9 + 51 * J, after_s=0)
     host.at(10**9 + 100 * J)
-    zone = host.node.zone("package-0")
-    assert zone == [10**9, 10**9 + 50 * J, None, 10**9 + 100 * J]
+    zone = [cell for cell in host.node.zone("package-0") if cell is not None]
+    assert zone == [10**9, 10**9 + 50 * J, 10**9 + 100 * J]
     assert host.node.energy_uj(held("j", CARD)) == {"j": 600 * J}
-    assert all(
-        after > before
-        for batch in host.node.batches()
-        for before, after in zip(batch.ticks_us, batch.ticks_us[1:], strict=False)
-    )
+    assert all(after > before for batch in host.node.batches() for before, after in pairwise(batch.ticks_us.tolist()))
 
 
 @pytest.mark.parametrize("with_counter", [True, False])

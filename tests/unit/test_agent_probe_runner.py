@@ -80,6 +80,25 @@ def test_a_read_that_hangs_is_timed_out_until_it_comes_back(probe: Scripted, run
     assert results[-1] is not None
 
 
+def test_what_a_read_of_an_earlier_tick_brings_back_is_the_reading_of_no_tick(
+    probe: Scripted, runner: ProbeRunner
+) -> None:
+    free, reads = threading.Event(), iter(range(100, 200))
+
+    def slow_read() -> ProbeTick:
+        value = next(reads)
+        if value == 101:
+            free.wait(10)
+        return ProbeTick((DeviceReading("GPU-a", Reading(value)),))
+
+    probe.read = slow_read  # type: ignore[method-assign]
+    assert tick(runner).tick == ProbeTick((DeviceReading("GPU-a", Reading(100)),))
+    assert tick(runner, 0.05).reason == TIMED_OUT
+    runner.ask()
+    free.set()
+    assert runner.take(time.monotonic() + 2).tick == ProbeTick((DeviceReading("GPU-a", Reading(102)),))
+
+
 def test_a_library_that_goes_away_is_opened_again(probe: Scripted, runner: ProbeRunner) -> None:
     def fail() -> None:
         raise ProbeUnavailable("the driver is gone", "load it")

@@ -272,8 +272,11 @@ def test_a_sighting_that_is_older_than_the_last_ends_nothing_and_reopens_nothing
 def test_after_the_clock_was_set_back_sightings_are_news_again() -> None:
     told = Told()
     told.snapshot(5000, [run("1", 8)])
-    told.book.clock_set_back()
+    told.restart()
+    told.book.follow_clock("slurm", 1400 * S)
     assert kinds(told.snapshot(1400, [])) == [("end", "1", 1400)]
+    told.book.follow_clock("slurm", 1400 * S)
+    assert told.snapshot(1400, [run("1", 8)]) == [], "the same look again is no news"
 
 
 def test_a_reboot_ends_what_was_open_when_it_was_last_seen() -> None:

@@ -12,6 +12,7 @@ from wattledger_agent.watchers.slurm_fact import ACCOUNTING, LIVE, Document, Fac
 from wattledger_agent.watchers.slurm_gres import Tres, gpus_here, parse_gres, parse_tres
 from wattledger_agent.watchers.slurm_hostlist import BadHostlist, find_node
 from wattledger_agent.watchers.slurm_json_shape import Json, epoch_us, host_names, struct, text, whole, words
+from wattledger_agent.watchers.slurm_number import whole_number
 from wattledger_agent.watchers.slurm_site import SlurmSite, one_line
 from wattledger_agent.watchers.slurm_state import OPEN, WAITING, plan_of_qos, state_of
 from wattledger_agent.watchers.slurm_time import US_PER_S
@@ -26,8 +27,9 @@ def parse_json(data: bytes, site: SlurmSite, at_us: int, name: str = "json", sha
         tree = json.loads(data.decode("utf-8", errors="replace"))
     except (ValueError, RecursionError) as error:
         return Document((), (finding("broken_json", f"{name}: {error}: was it cut?"),), is_whole=False)
+    said = struct(tree).get("errors")
     errors = [one_line(text(struct(item).get("description")) or text(struct(item).get("error")) or text(item))
-              for item in struct(tree).get("errors") or []]  # fmt: skip
+              for item in (said if isinstance(said, list) else [])]  # fmt: skip
     found = [finding("slurm_error", f"{name}: SLURM answered with an error: {word}") for word in errors]
     jobs = struct(tree).get("jobs") if isinstance(tree, dict) else tree
     own_shards = _shards(struct(tree).get("nodes"), site)
@@ -90,7 +92,7 @@ def _made(
     stop_us = epoch_us(job.get("end_time")) if state == "COMPLETING" and not time else None
     return Fact(
         ACCOUNTING if time else LIVE, number, at_us, cluster,
-        attempt=whole(job.get("restart_cnt")),
+        attempt=whole_number(text(job.get("restart_cnt"))),
         sluid=text(job.get("sluid")),
         original_sluid=text(job.get("original_sluid")),
         start_us=start_us,

@@ -9,6 +9,7 @@ _NO_TIME = 4_294_967_294
 """SLURM's NO_VAL; the next number is its INFINITE."""
 _NO_NUMBERS = frozenset({_NO_TIME, _NO_TIME + 1, (1 << 64) - 2, (1 << 64) - 1})
 """The same in 32 and in 64 bits."""
+_NO_NUMBER_FROM = 1 << 63
 
 
 def whole(value: object) -> int | None:
@@ -21,7 +22,9 @@ def whole(value: object) -> int | None:
         return None
     if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 20:
         value = int(value)
-    return value if isinstance(value, int) and value not in _NO_NUMBERS else None
+    if isinstance(value, int) and 0 <= value < _NO_NUMBER_FROM and value not in _NO_NUMBERS:
+        return value
+    return None
 
 
 def epoch_us(value: object) -> int | None:

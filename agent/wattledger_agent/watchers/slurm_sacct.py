@@ -15,7 +15,7 @@ from wattledger_agent.watchers.slurm_site import SlurmSite, one_line
 from wattledger_agent.watchers.slurm_state import OPEN, WAITING, plan_of_qos, state_word
 from wattledger_agent.watchers.slurm_time import BadStamp, duration_us
 
-_MESSAGE = re.compile(r"(?:sacct|slurmdbd|slurm_load\w*): ")
+_MESSAGE = re.compile(r"(?:sacct|slurmdbd|slurm_load\w*)(?: error)?: ")
 HOW_TO_EXPORT = "export as infra/slurm/README.md says"
 
 
@@ -109,7 +109,7 @@ def _fact(
 ) -> Fact:
     restarts, uid = row.get("restarts", ""), row.get("uid", "")
     comments = (row.get("admincomment", ""), row.get("comment", ""), row.get("extra", ""))
-    tenant, model = site.tags(int(uid) if uid.isdecimal() else None, *comments)
+    tenant, model = site.tags(int(uid) if uid.isdecimal() and len(uid) <= 10 else None, *comments)
     sharing = row.get("oversubscribe", "") or row.get("exclusive", "")
     return Fact(
         ACCOUNTING, job, at_us, row.get("cluster", ""),

@@ -26,7 +26,7 @@ from wattledger_agent.watchers.slurm_time import BadStamp
 _PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_]*(?:/[A-Za-z]+)?)=")
 _DETAIL = re.compile(r"\bNodes=(\S+)\s+CPU_IDs=(\S*)\s+Mem=(\S*)\s+GRES(?:_IDX)?=(\S*)")
 _OLD_IDX = re.compile(r"gpu(?::([^:()]+))?\(IDX:([^()]*)\)")
-_USER = re.compile(r"(.*)\((\d+)\)")
+_USER = re.compile(r"(.*)\((\d{1,10})\)")
 _ONCE = ("UserId", "Account", "JobState", "StartTime", "EndTime", "NodeList", "Restarts", "SLUID", "MinCPUsNode")
 """Keys that decide. One that comes twice was put into a name or a comment, so that nothing of the record is sure."""
 _MESSAGE = re.compile(r"(?:slurm_load\w*|scontrol|slurm_\w+) ?(?:error)?: ", re.IGNORECASE)
