@@ -13,7 +13,8 @@ import structlog
 import typer
 from pydantic import ValidationError
 
-from wattledger_agent.settings import AgentSettings, load_settings
+from wattledger_agent.settings import DEFAULT_FILE, AgentSettings, load_settings
+from wattledger_agent.settings_variables import UnknownVariable
 
 if TYPE_CHECKING:
     from wattledger_agent.wal_commands import Answer
@@ -23,7 +24,10 @@ T = TypeVar("T")
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
     help="Reads GPUs and schedulers, keeps what it read in a write-ahead log, publishes to Kafka. Changes no device.",
+    epilog="Exit codes: 0; 1 something is wrong (doctor, verify, record); 2 a wrong command line; 3 a file is refused; "
+    "4 the settings or the machine refuse a start; 5 not now, or a part ended by itself: start it again.",
 )
 wal_app = typer.Typer(no_args_is_help=True, help="The write-ahead log. No command changes it.")
 app.add_typer(wal_app, name="wal")
@@ -31,9 +35,12 @@ EXIT_FINDINGS = 1
 EXIT_REFUSED = 3
 EXIT_CONFIGURATION = 4
 EXIT_ENDED = 5
-"""A part of the agent ended by itself: whoever supervises it starts it anew."""
+"""A part of the agent ended by itself, or something is not free now: whoever supervises it starts it anew."""
+EXIT_INTERRUPTED = 130
 
-Config = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="TOML file of settings")]
+Config = Annotated[
+    Path | None, typer.Option(help=f"TOML file of settings; not given: {DEFAULT_FILE} in this folder, if it is there")
+]
 LogFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Log file")]
 KeyFile = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Key of an encrypted log")]
 
@@ -44,25 +51,57 @@ def _fail(text: str, code: int) -> NoReturn:
 
 
 def _settings(config: Path | None, **given: object) -> AgentSettings:
+    file = config or DEFAULT_FILE
     try:
         return load_settings(config, **given)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        _fail(f"settings: {said}", EXIT_CONFIGURATION)
+        from wattledger_agent.settings_refused import refusals
+        from wattledger_agent.settings_variables import Variables
+
+        said = refusals(error, file, Variables(AgentSettings).env_vars)
+        said.append("`wattledger-agent settings` lists every setting with its default")
+        _fail("\nwattledger-agent: ".join(said), EXIT_CONFIGURATION)
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}: --config names the TOML file of settings", EXIT_CONFIGURATION)
+    except UnknownVariable as error:
+        _fail(f"{error}; `wattledger-agent settings` lists every setting", EXIT_CONFIGURATION)
     except ValueError as error:
-        _fail(f"settings: {config}: {error}", EXIT_CONFIGURATION)
+        _fail(f"{file} is no TOML: {error}", EXIT_CONFIGURATION)
 
 
 def _stop_on_signals() -> threading.Event:
+    """Set by what asks a process to end: also by a terminal that goes away, but where nohup has it ignored."""
     stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if name != signal.SIGHUP or signal.getsignal(name) != signal.SIG_IGN:
+            signal.signal(name, lambda *_: stop.set())
     return stop
+
+
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        from wattledger_agent.build import agent_version
+
+        typer.echo(f"wattledger-agent {agent_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and end.")
+    ] = False,
+) -> None:
+    """What all commands share."""
 
 
 @app.command()
 def run(config: Config = None) -> None:
-    """Read, watch, keep and publish until told to stop (SIGTERM, SIGINT)."""
+    """Read, watch, keep and publish until told to stop (SIGTERM, SIGINT, SIGHUP).
+
+    Logs are JSON lines on standard error, times in UTC. Settings are read
+    once: restart it after a change.
+    """
     from wattledger_agent.running import run_agent
 
     _run(run_agent, _settings(config))
@@ -70,14 +109,17 @@ def run(config: Config = None) -> None:
 
 @app.command()
 def record(
-    out: Annotated[Path, typer.Argument(help="Trace file to write: `play` and the probe trace read it")],
+    out: Annotated[Path, typer.Argument(help="Trace file to write: `play` and the probe `trace` read it")],
     duration_s: Annotated[float, typer.Option(min=2, help="How long to record, s")] = 60.0,
     config: Config = None,
 ) -> None:
     """Record what this machine reports to a trace file, in place of publishing it."""
-    from wattledger_agent.running import record_trace
+    from wattledger_agent.running import NothingRecorded, record_trace
 
-    typer.echo(_run(partial(record_trace, out=out, duration_s=duration_s), _settings(config)))
+    try:
+        typer.echo(_run(partial(record_trace, out=out, duration_s=duration_s), _settings(config)))
+    except NothingRecorded as error:
+        _fail(str(error), EXIT_FINDINGS)
 
 
 @app.command()
@@ -101,7 +143,7 @@ def _run(work: Callable[[AgentSettings, threading.Event], T], settings: AgentSet
 
 @app.command()
 def probe(
-    once: Annotated[bool, typer.Option("--once", help="Read once; there is no other way yet")] = True,
+    once: Annotated[bool, typer.Option("--once", help="Read once: there is no other way yet")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document")] = False,
     config: Config = None,
 ) -> None:
@@ -112,8 +154,11 @@ def probe(
     from wattledger_agent.clock import SystemClock
     from wattledger_agent.probe_once import once_json, once_text
 
-    clock = SystemClock()
-    probes = build_probes(_settings(config), clock, Codec())
+    clock, settings = SystemClock(), _settings(config)
+    try:
+        probes = build_probes(settings, clock, Codec())
+    except ValueError as error:
+        _fail(str(error), EXIT_CONFIGURATION)
     if as_json:
         typer.echo(json.dumps(once_json(probes, clock), indent=2))
     else:
@@ -125,7 +170,11 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document")] = False,
     config: Config = None,
 ) -> None:
-    """Look at everything the agent needs: exit code 0 when all is well, 1 when something is wrong."""
+    """Look at everything the agent needs: exit code 0 when nothing is wrong, 1 when something is.
+
+    Harmless beside a running agent. Run it as the agent's user and with its
+    variables: what another user may do is another matter.
+    """
     from wattledger_agent import doctor as checks
     from wattledger_agent.running import examine
 
@@ -147,18 +196,36 @@ def play(
 ) -> None:
     """Play a recorded trace, in real or accelerated time, through log and publisher; ends when all is delivered.
 
-    The topics must be there: `wattledger topics` makes them. Interrupted, it keeps what was not delivered in the log.
+    The topics must be there: `wattledger topics create` makes them. What it
+    plays goes through the log of the settings (wal.path) to their broker, as
+    the node that the trace speaks of. Interrupted, it keeps in that log what
+    was not delivered; the next `play` or `run` on that log delivers it.
     """
     from wattledger_agent.playing import play_trace
-    from wattledger_agent.running import AgentRefused
+    from wattledger_agent.running import AgentRefused, AgentStopped
     from wattledger_agent.trace import TraceRefused
 
+    given = {name: value for name, value in (("bootstrap", bootstrap), ("topic_prefix", topic_prefix)) if value}
+    settings = _settings(config, **({"kafka": given} if given else {}))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        typer.echo(play_trace(_settings(config), trace, speed, bootstrap, topic_prefix))
+        typer.echo(play_trace(settings, trace, speed))
     except TraceRefused as error:
         _fail(str(error), EXIT_REFUSED)
     except AgentRefused as error:
         _fail(str(error), EXIT_CONFIGURATION)
+    except AgentStopped as error:
+        _fail(str(error), EXIT_ENDED)
+    except KeyboardInterrupt:
+        _fail(f"interrupted: what the broker has not taken is in {settings.wal.path}", EXIT_INTERRUPTED)
+
+
+@app.command()
+def settings(config: Config = None) -> None:
+    """Print every setting as a TOML file: what it is for, its bounds, its default, and what is set now. No secrets."""
+    from wattledger_agent.settings_list import settings_text
+
+    typer.echo(settings_text(_settings(config)), nl=False)
 
 
 @wal_app.command()
@@ -179,7 +246,9 @@ def export(path: LogFile, out: Annotated[Path, typer.Argument(help="Trace file")
 
 @wal_app.command()
 def verify(
-    path: LogFile, key_file: KeyFile = None, as_json: Annotated[bool, typer.Option("--json", help="JSON")] = False
+    path: LogFile,
+    key_file: KeyFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document")] = False,
 ) -> None:
     """Check every record, the tiling of batches, and holes against gap records: 0 when all is right, 1 when not."""
     from wattledger_agent.wal_commands import verify_answer

@@ -1,5 +1,6 @@
 """What keeps records from the broker, as one word for a metric and one sentence for people; told when it changes."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
@@ -32,7 +33,7 @@ _REASONS: Final[dict[str, tuple[tuple[int, ...], str]]] = {
     ),
     "no_topic": (
         (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION),
-        "make it with `wattledger topics`",
+        "make it with `wattledger topics create`",
     ),
     "name_resolution": ((KafkaError._RESOLVE,), "does the broker's host name exist?"),
     "unreachable": (
@@ -53,6 +54,15 @@ def reason_of(code: int, said: str = "") -> str:
     if code == KafkaError._TRANSPORT and "SSL routines" in said:
         return "tls"
     return next((reason for reason, (codes, _) in _REASONS.items() if code in codes), "other")
+
+
+def most_telling(errors: Iterable[KafkaError]) -> tuple[str, str]:
+    """Of errors of one attempt the one that says most, and what to do about it."""
+    reason, _, error = min(
+        ((reason_of(one.code(), one.str()), one.code() == KafkaError._ALL_BROKERS_DOWN, one) for one in errors),
+        key=lambda found: (_RANKS[found[0]], found[1]),
+    )
+    return error.str(), _REASONS[reason][1]
 
 
 class BrokerTrouble:

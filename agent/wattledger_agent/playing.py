@@ -9,22 +9,16 @@ from wattledger_agent.build import build_wal
 from wattledger_agent.clock import SystemClock
 from wattledger_agent.player import Pace, Player
 from wattledger_agent.publisher import Publisher
-from wattledger_agent.running import AgentRefused
+from wattledger_agent.running import refusing
 from wattledger_agent.settings import AgentSettings
-from wattledger_agent.trace import read_trace
-from wattledger_agent.wal_cipher import KeyRefused
-from wattledger_agent.wal_record import WalUnavailable
+from wattledger_agent.trace import TraceRefused, read_trace
 
 
-def play_trace(settings: AgentSettings, trace: Path, speed: float, bootstrap: str = "", topic_prefix: str = "") -> str:
-    """Play to the end; what was played, in words. Raises TraceRefused, AgentRefused."""
-    given = {"bootstrap": bootstrap, "topic_prefix": topic_prefix}
-    kafka = settings.kafka.model_copy(update={name: value for name, value in given.items() if value})
-    codec = Codec()
-    try:
+def play_trace(settings: AgentSettings, trace: Path, speed: float) -> str:
+    """Play to the end; what was played, in words. Raises TraceRefused, AgentRefused, AgentStopped."""
+    kafka, codec = settings.kafka, Codec()
+    with refusing(settings):
         log = build_wal(settings, settings.agent_id or "player", codec)
-    except (WalUnavailable, KeyRefused) as error:
-        raise AgentRefused(str(error)) from error
     publisher = Publisher(log, kafka.config, kafka.topic_prefix, kafka.in_flight)
     publisher.start()
     player = Player(log, publisher, SystemClock(), Pace(speed or None))
@@ -32,6 +26,8 @@ def play_trace(settings: AgentSettings, trace: Path, speed: float, bootstrap: st
         played = player.play(read_trace(trace, codec))
     finally:
         log.close()
+    if not played.records:
+        raise TraceRefused(f"{trace} holds no record: record it again with `wattledger-agent record`")
     return f"{played.records} records played and delivered, event time up to {_moment(played.last_at_us)}"
 
 

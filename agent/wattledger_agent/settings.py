@@ -123,6 +123,15 @@ class KafkaSettings(BaseModel):
                 config[f"ssl.{name}.location"] = str(file)
         return config
 
+    def files(self) -> list[tuple[str, Path]]:
+        """The files that the connection needs, by setting."""
+        names = ("ca_file", "cert_file", "key_file", "password_file")
+        return [(name, file) for name in names if (file := getattr(self, name)) is not None]
+
+    def has_password(self) -> bool:
+        """Whether a password is given, in a file or not."""
+        return self.password_file is not None or bool(self.password.get_secret_value())
+
     def _password(self) -> str:
         if self.password_file is not None:
             return self.password_file.read_text().rstrip("\n")
@@ -140,8 +149,10 @@ class WalSettings(BaseModel):
     cap_bytes: int = Field(
         default=2 << 30, gt=0, le=1 << 50, description="Size of kept records at which the policy applies"
     )
-    full: Literal["drop_oldest", "block"] = Field(default="drop_oldest", description="Policy of a full log")
-    key_file: MaybePath = Field(default=None, description="32-byte key: records are encrypted at rest")
+    full: Literal["drop_oldest", "block"] = Field(
+        default="drop_oldest", description="A full log: drop_oldest makes room and says what went, block waits"
+    )
+    key_file: MaybePath = Field(default=None, description="File with a 32-byte key: records are encrypted at rest")
     old_key_files: tuple[Path, ...] = Field(default=(), description="Keys that older records were written with")
 
 
@@ -151,14 +162,19 @@ class SamplingSettings(BaseModel):
     model_config = _GROUP
 
     probes: Annotated[tuple[Source, ...], AfterValidator(_once_each)] = Field(
-        default=("nvml", "amdsmi", "rapl"), description="Where readings come from; hardware that is not here is no error"
+        default=("nvml", "amdsmi", "rapl"),
+        description="Where readings come from; hardware that is not here is no error",
     )
     period_ms: int = Field(
         default=1000, ge=100, le=60_000, description="Between two ticks; below 100 the reading disturbs"
     )
-    flush_s: int = Field(default=30, ge=1, le=300, description="Length of a sample record")
-    scrape_url: str = Field(default="http://127.0.0.1:9400/metrics", description="Exporter, with the probe scrape")
-    trace_file: MaybePath = Field(default=None, description="Recorded trace, with the probe trace")
+    flush_s: int = Field(
+        default=30, ge=1, le=300, description="Length of a sample record, and how late readings are published"
+    )
+    scrape_url: str = Field(
+        default="http://127.0.0.1:9400/metrics", description="Page of the exporter, for the probe scrape"
+    )
+    trace_file: MaybePath = Field(default=None, description="Recorded trace, for the probe trace")
     restart_after_s: int = Field(
         default=600, ge=0, description="End, to be started anew, when a probe that worked is out for so long; 0: never"
     )
@@ -178,12 +194,17 @@ class SlurmSettings(BaseModel):
     drop_dir: MaybePath = Field(
         default=Path("/run/wattledger/slurm"), description="Folder that prolog and epilog fill; empty: none"
     )
-    files: tuple[str, ...] = Field(default=(), description="sacct, scontrol or JSON output that the site writes; globs")
+    files: tuple[str, ...] = Field(
+        default=(), description="Output of sacct or scontrol that the site writes: paths, * and ? allowed"
+    )
     socket: MaybePath = Field(default=None, description="Unix socket on which the agent takes documents")
     socket_uids: tuple[int, ...] = Field(default=(0,), description="Users who may write to that socket")
     restd: str = Field(default="", description="slurmrestd: unix:/path or http(s)://host:port; empty: not asked")
-    jwt_file: MaybePath = Field(default=None, description="Token for slurmrestd")
-    gres_index: Literal["minor", "index"] = Field(default="minor", description="What SLURM's GPU numbers are here")
+    jwt_file: MaybePath = Field(default=None, description="File with the token for slurmrestd")
+    gres_index: Literal["minor", "index"] = Field(
+        default="minor",
+        description="What SLURM's GPU numbers are here: minors of device files, or the order of the PCI bus",
+    )
     aliases: tuple[str, ...] = Field(default=(), description="Other names of this node in SLURM")
     comment_tags: bool = Field(default=False, description="Whether a job's comment may set tenant and model")
     timezone: str = Field(default="", description="Zone of times without an offset in files; empty: such are refused")
@@ -239,7 +260,7 @@ class AgentSettings(BaseSettings):
     )
     watch_s: float = Field(default=1.0, gt=0, le=3600, description="Between two looks of a watcher")
     http_host: str = Field(default="127.0.0.1", description="Address of metrics and health")
-    http_port: int = Field(default=9478, ge=0, le=65535, description="Their port; 0: none")
+    http_port: int = Field(default=9478, ge=0, le=65535, description="Their port; 0: none are served")
     kafka: KafkaSettings = Field(default=KafkaSettings(), description="Where records go, and as whom")
     wal: WalSettings = Field(default=WalSettings(), description="The write-ahead log")
     sampling: SamplingSettings = Field(default=SamplingSettings(), description="What is read, and how often")

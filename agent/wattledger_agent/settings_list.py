@@ -12,12 +12,13 @@ from pydantic.fields import FieldInfo
 from wattledger_agent.settings import AgentSettings
 from wattledger_agent.settings_refused import choices
 
-_WIDTH = 88
+_WIDTH = 76
 _HEAD = """\
-Every setting of wattledger-agent with its default. Units are in the names: _s, _ms, _bytes.
-A variable wins over the file: WATTLEDGER_AGENT_ and the name in capitals, two underscores between a table and its key
-(WATTLEDGER_AGENT_KAFKA__BOOTSTRAP), lists with commas. A name that is not here is refused.
-What is commented out is as it is by itself; what is not is set, by the file or by a variable.
+Every setting of wattledger-agent, with its default. Units are in the names:
+_s, _ms, _bytes. A variable wins over the file: WATTLEDGER_AGENT_ and the name
+in capitals, two underscores between a table and its key, a list with commas
+(WATTLEDGER_AGENT_KAFKA__BOOTSTRAP). A name that is not here is refused.
+What is commented out is at its default.
 """
 
 
@@ -47,7 +48,7 @@ def _setting(name: str, field: FieldInfo, value: Any) -> Iterator[str]:
         f"{word} {getattr(rule, key)}"
         for rule in field.metadata
         for key, word in (("ge", "at least"), ("gt", "more than"), ("le", "at most"))
-        if hasattr(rule, key)
+        if getattr(rule, key, 0)
     ]
     yield from _comments(f"{words}; {', '.join(bounds)}" if bounds else words)
     if isinstance(value, SecretStr):

@@ -47,7 +47,7 @@ def _where(path: tuple[str, ...], file: Path | None, set_here: set[str]) -> str:
     if file is None or not file.is_file():
         return ""
     number = _line_of(path, file.read_text(errors="replace").splitlines())
-    return f"{file}, line {number}: " if number else f"{file}: "
+    return f"{file}, line {number}: " if number else ""
 
 
 def _line_of(path: tuple[str, ...], lines: Sequence[str]) -> int:
@@ -95,7 +95,7 @@ def _instead(path: tuple[str, ...]) -> str:
     here = [setting[-1] for setting in every if setting[:-1] == group]
     near = difflib.get_close_matches(name, here, 1, 0.7)
     if near:
-        return f": {'.'.join((*group, near[0]))}?"
+        return f" (is {'.'.join((*group, near[0]))} meant?)"
     elsewhere = [setting for setting in every if setting[-1] == name]
     if elsewhere:
         return f" here: it is {'.'.join(elsewhere[0])}, " + (

@@ -14,6 +14,10 @@ _SERVICE_LINK = re.compile(r".*_(?:SERVICE_HOST=.*|SERVICE_PORT(?:_\w+)?=\d+|POR
 """Variables that Kubernetes sets for a Service of the namespace whose name begins like ours."""
 
 
+class UnknownVariable(ValueError):
+    """A variable that begins like ours and is no setting: one that was meant would be left out in silence."""
+
+
 def variable_names(settings_cls: type[BaseSettings]) -> dict[str, tuple[str, ...]]:
     """Each variable that is a setting, with the path of that setting; a whole group in one variable too."""
     prefix, between = settings_cls.model_config["env_prefix"], settings_cls.model_config["env_nested_delimiter"]
@@ -37,19 +41,19 @@ def unknown_variables(given: Mapping[str, str | None], known: Mapping[str, objec
             continue
         if _SERVICE_LINK.fullmatch(f"{upper}={given[name]}"):
             continue
-        near = difflib.get_close_matches(upper, known, 1, 0.8)
-        said.append(f"{upper} is no setting" + (f": {near[0]}?" if near else ""))
+        near = difflib.get_close_matches(upper[len(prefix) :], (one[len(prefix) :] for one in known), 1, 0.8)
+        said.append(f"{upper} is no setting" + (f" (is {prefix}{near[0]} meant?)" if near else ""))
     return said
 
 
 class Variables(EnvSettingsSource):
-    """The environment. Raises ValueError for a variable that is no setting: it would be a setting left out in silence."""
+    """The environment. Raises UnknownVariable."""
 
     def __call__(self) -> dict[str, Any]:
         known = variable_names(self.settings_cls)
         said = unknown_variables(self.env_vars, known, self.env_prefix.upper())
         if said:
-            raise ValueError("; ".join(said))
+            raise UnknownVariable("; ".join(said))
         return super().__call__()
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:

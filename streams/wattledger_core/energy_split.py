@@ -3,7 +3,7 @@
 Every split sums to the slice exactly; what belongs to nobody is idle or unattributed.
 """
 
-from wattledger_core.activity import integral, integral_if_known
+from wattledger_core.activity import integral_if_known
 from wattledger_core.batch import Batch
 from wattledger_core.capacity import STOP_PENDING
 from wattledger_core.curve import Slice
@@ -68,13 +68,17 @@ def _split_by_processes(
     if contradicts:
         notes.add("overlap")
     by_job: dict[tuple[str, str], int] = {}
+    untold: set[tuple[str, str]] = set()
     for process in batch.devices[d].processes:
         key = (process.cluster, process.job)
-        by_job[key] = by_job.get(key, 0) + integral(batch, process.sm_ppm, process.valid, a_us, b_us)
+        used_here = integral_if_known(batch, process.sm_ppm, process.valid, a_us, b_us)
+        untold |= {key} if used_here is None else set()
+        by_job[key] = by_job.get(key, 0) + (used_here or 0)
     owners = {(hold.revision.cluster, hold.revision.job) for hold in active}
     used = [by_job.get((h.revision.cluster, h.revision.job), 0) for h in active]
     stranger = sum(weight for key, weight in by_job.items() if key not in owners)
-    if sum(used) > 0 and not contradicts:
+    # a holder whose processes are there and whose share nobody tells has not used nothing
+    if sum(used) > 0 and not contradicts and not untold & owners:
         weights = used
         notes.add("split_by_sm")
     else:

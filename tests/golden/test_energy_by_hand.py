@@ -105,6 +105,18 @@ def test_a_time_sliced_card_without_process_readings_is_split_equally() -> None:
     assert all("split_equally" in line.marks for line in lines)
 
 
+def test_a_holder_whose_processes_are_there_and_whose_share_nobody_tells_has_not_used_nothing() -> None:
+    # AMD's list shows b's process with 0 ns while the card is busy: its share is unknown, so half each.
+    share = {"share_num": 1, "share_den": 4}
+    meter = partition_meter(
+        allocation("a", 0, None, offset=1, known_s=0, **share), allocation("b", 0, None, offset=2, known_s=0, **share)
+    )
+    given = steady(0, 10, processes=[("a", [600_000] * 11), ("b", [None] * 11)])
+    lines = meter.meter_batch(given, 0, 0).lines
+    assert energy_by_tenant(lines) == {"tenant-a": 500 * J, "tenant-b": 500 * J}
+    assert all("split_equally" in line.marks for line in lines)
+
+
 def test_two_exclusive_holders_have_half_each_and_the_overlap_is_recorded() -> None:
     # a holds 0..30, b claims 10..30: 1000 J alone, then 2000 J shared.
     meter = partition_meter(allocation("a", 0, 30, offset=1, known_s=0), allocation("b", 10, 30, offset=2, known_s=0))
