@@ -1,7 +1,7 @@
 """Judges what arrived at the broker against what was true on a simulated machine. Its rules are its own: none of them
 is the agent's. A complaint is a sentence; no complaint, no wrong joule, no wrong second, no silent loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -101,7 +101,8 @@ class Judge:
                 (b.start_us, b.end_us, b.boot_id, b.seq) for b in self.batches if _row(b, device) is not None
             )
             for before, after in pairwise(spans):
-                if after[0] < before[1]:
+                # a damaged log may have lost its memory of what a wrong clock said
+                if after[0] < before[1] and not (self.story.corrupted and len(self.machine.clock.errors) > 1):
                     self.complain(f"{device}: batch {_span(after)} overlaps {_span(before)}")
 
     # (2), (3) joules
@@ -214,14 +215,15 @@ class Judge:
     def judge_coverage(self) -> None:
         if self.story.corrupted:
             return
-        noticed = self.story.noticed
+        durable = [n for n, one in enumerate(self.story.noticed) if one.is_durable]
         for device in self.machine.cards:
-            batches = [(b.start_us, b.end_us) for b in self.batches if _row(b, device) is not None]
-            for before, after in pairwise(noticed):
-                a_us, b_us = before.stamp_us, after.stamp_us
-                if device not in before.listed or device not in after.listed:
+            said = _joined((b.start_us, b.end_us) for b in self.batches if _row(b, device) is not None)
+            for before, after in pairwise(durable):
+                between = self.story.noticed[before : after + 1]
+                if any(device not in one.listed for one in between):
                     continue
-                covers = a_us < b_us and any(start <= a_us and b_us <= end for start, end in batches)
+                a_us, b_us = between[0].stamp_us, between[-1].stamp_us
+                covers = a_us < b_us and any(start <= a_us and b_us <= end for start, end in said)
                 if not covers and not any(_tells(gap, a_us, b_us) for gap in self.gaps):
                     self.complain(f"{device}: nothing says what was drawn over {_at(a_us)}..{_at(b_us)}")
 
@@ -258,11 +260,11 @@ class Judge:
         name = f"{job.job}#{job.attempt} on {job.device} {job.gpu_instance}"
         looks = [look for look in self.story.looks if look[0] == job.source and look[1] > job.start_us]
         over_us = job.end_us if job.end_us is not None else job.cut_us
-        seen = [look for look in looks if over_us is None or look[1] <= over_us]
+        seen = [look for look in looks if over_us is None or look[1] < over_us]
         can_be_known = bool(seen) or (job.source == "slurm" and job.cut_us is None and bool(looks))
         if job.source == "slurm" and job.end_us is not None:
-            boots = [other.cut_us for other in self.machine.jobs if other.cut_us is not None]
-            can_be_known = bool(seen) or (bool(looks) and not any(job.end_us < cut <= looks[0][1] for cut in boots))
+            lost = any(job.start_us < cut <= looks[0][1] for cut in self.machine.reboots) if looks else True
+            can_be_known = not lost
         if not mine:
             if can_be_known:
                 self.complain(f"{name}: a look saw it, and nobody holds it")
@@ -286,7 +288,9 @@ class Judge:
         if over_us is None:
             self.complain(f"{name}: it runs, and is said to have ended at {_at(said.end_us)}")
             return
-        if job.source == "slurm" and job.end_wall_us is not None:
+        cuts = [cut for cut in self.machine.reboots if cut > over_us]
+        is_told = bool(after) and after[0][1] < min(cuts, default=FAR_US)
+        if job.source == "slurm" and job.end_wall_us is not None and is_told:
             if said.end_us != max(job.end_wall_us, said.start_us):
                 self.complain(f"{name}: ended at {_at(job.end_wall_us)} by its source, said {_at(said.end_us)}")
             return
@@ -294,6 +298,8 @@ class Judge:
         known_us = max(before, default=job.start_us)
         lowest = self._walls(over_us if job.cut_us is None else known_us - 12 * S)[0]
         highest = self._walls(over_us if job.cut_us is not None else after[0][1] if after else over_us)[1]
+        if job.source == "slurm" and cuts and not is_told:
+            highest = max(highest, self._walls(min(cuts))[1])
         if not min(lowest - S, said.start_us) <= said.end_us <= max(highest + S, said.start_us):
             self.complain(f"{name}: over at {_at(lowest)}..{_at(highest)}, said {_at(said.end_us)}")
 
@@ -340,10 +346,20 @@ def _tells(gap: dict[str, Any], a_us: int, b_us: int) -> bool:
         return False
     if gap["from_us"] is None or gap["to_us"] is None:
         return True
-    first, last = sorted((a_us, b_us))
+    first, last = (a_us, FAR_US) if b_us <= a_us else (a_us, b_us)
     # a record that was dropped is named by the end of its batch
     behind_us = 0 if gap["count"] == 0 else 4000 * S
     return bool(gap["from_us"] - behind_us <= last and gap["to_us"] >= first)
+
+
+def _joined(spans: Iterable[Interval]) -> list[Interval]:
+    found: list[Interval] = []
+    for start_us, end_us in sorted(spans):
+        if found and start_us <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end_us)
+        else:
+            found.append((start_us, end_us))
+    return found
 
 
 def _at(us: int) -> str:

@@ -39,6 +39,7 @@ class Noticed:
     true_us: int
     reads: dict[str, TrueRead]
     listed: frozenset[str]
+    is_durable: bool = False
 
 
 @dataclass(slots=True)
@@ -142,6 +143,7 @@ class Lives:
     def _start(self) -> None:
         m = self.machine
         m.life += 1
+        m.pass_to(m.now_us + self.rng.randrange(1000, 300_000))
         self.stop.is_asked, self.down_us, self.kill_at = False, 0, None
         self._after_seq, self._delivered = 0, []
         self.story.starts.append(m.now_us)
@@ -179,7 +181,14 @@ class Lives:
 
             return wrapped
 
-        wal.note_tick = guarded("note_tick", wal.note_tick)  # type: ignore[method-assign]
+        def note_tick(value: bytes, at_us: int) -> int:
+            number = wal_note_tick(value, at_us)
+            for noticed in self.story.noticed[-1:]:
+                noticed.is_durable |= noticed.stamp_us == at_us
+            return number
+
+        wal_note_tick = wal.note_tick
+        wal.note_tick = guarded("note_tick", note_tick)  # type: ignore[method-assign]
         wal.append = guarded("append", wal.append)  # type: ignore[method-assign]
 
     def _die_at(self, name: str, moment: str) -> None:

@@ -35,7 +35,7 @@ class Script:
             "bad_read": self._bad_read, "freeze": self._freeze, "mig": self._mig, "reboot": self._reboot,
             "suspend": self._suspend, "step": self._step, "glitch": self._glitch, "slew": self._slew,
             "disk": self._disk, "broker": self._broker, "flush": self._flush, "watchers": self._watchers,
-            "corrupt": self._corrupt, "latency": self._latency,
+            "corrupt": self._corrupt, "latency": self._latency, "vanish": self._vanish, "absent": self._absent,
         }  # fmt: skip
         self._every = {name: every[name] for name in only or every}
 
@@ -181,6 +181,23 @@ class Script:
         for turn in range(self.rng.choice((1, 1, 4))):
             self.machine.after(2 * turn * self.period_us, lambda: setattr(card, "is_missing", True))
             self.machine.after((2 * turn + 1) * self.period_us, lambda: setattr(card, "is_missing", False))
+
+    def _vanish(self) -> None:
+        """A card is gone when the agent comes back."""
+        card = self._card()
+        card.is_missing = True
+        self.lives.when_alive(lambda: self.machine.after(self._a_while(), lambda: setattr(card, "is_missing", False)))
+        self._kill()
+
+    def _absent(self) -> None:
+        """A probe does not answer when the agent comes back."""
+        name, for_us = self._probe(), self._a_while()
+
+        def hold() -> None:
+            self.machine.away_until_us[name] = self.machine.now_us + for_us
+
+        self.lives.at_start.append(hold)
+        self._kill()
 
     def _bad_read(self) -> None:
         self._card().bad_read = self.rng.choice(("zero", "wild", "none"))

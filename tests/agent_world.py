@@ -48,6 +48,7 @@ class Card:
     has_counter: bool = True
     epoch: int = 0
     epoch_us: int = T0 - 40 * DAY
+    base_uj: int = 0
     frozen_us: int | None = None
     is_lost: bool = False
     is_missing: bool = False
@@ -74,10 +75,10 @@ class Card:
     def counter_uj(self, at_us: int) -> int:
         until_us = at_us if self.frozen_us is None else min(at_us, self.frozen_us)
         counted_uj = (self.energy_nj(until_us) - self.energy_nj(self.epoch_us)) // 1000
-        return counted_uj - counted_uj % RESOLUTION_UJ
+        return self.base_uj + counted_uj - counted_uj % RESOLUTION_UJ
 
-    def begin_epoch(self, at_us: int) -> None:
-        self.epoch, self.epoch_us, self.frozen_us = self.epoch + 1, at_us, None
+    def begin_epoch(self, at_us: int, base_uj: int = 0) -> None:
+        self.epoch, self.epoch_us, self.base_uj, self.frozen_us = self.epoch + 1, at_us, base_uj, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class Machine:
         self.probes = names
         self.of_probe = {name: [c for n, c in enumerate(cards) if n % len(names) == i] for i, name in enumerate(names)}
         self.boot_id = "boot-0"
+        self.reboots: list[int] = []
         self.drivers = dict.fromkeys(names, "590")
         self.hung_until_us = dict.fromkeys(names, 0)
         self.away_until_us = dict.fromkeys(names, 0)
@@ -210,10 +212,12 @@ class Machine:
     def reboot(self, boot: str, order: list[int], rtc_us: int) -> None:
         """Down and up again at this moment: counters, jobs and prolog records are gone, cards are listed anew."""
         self.boot_id = boot
+        self.reboots.append(self.now_us)
         self.clock.step(rtc_us)
         self.clock.booted_us, self.clock.asleep_us = self.now_us, 0
         for card, place in zip(self.cards.values(), order, strict=True):
-            card.begin_epoch(self.now_us)
+            # some counters of a new boot go on from elsewhere, a little above where they were
+            card.begin_epoch(self.now_us, card.counter_uj(self.now_us) + 40 * S if place % 2 else 0)
             card.index = card.minor = place
             card.is_lost = card.is_missing = False
         for job in self.jobs:

@@ -1,6 +1,7 @@
 """`wattledger-agent`: the command line. Reads the settings, builds, runs; only here does the agent exit."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -279,6 +280,8 @@ def _log_to_stderr() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    # the log, the lock and the agent's identity are nobody else's to read
+    os.umask(0o077)
     _log_to_stderr()
     app()
 

@@ -111,8 +111,10 @@ class Agent:
         runners: Sequence[ProbeRunner],
         wal: Wal,
         codec: Codec,
+        removes: bool = True,
     ) -> None:
         self.settings = settings
+        self._removes = removes
         self.agent_id = agent_id
         self.host = read_host(settings.node)
         self.wal = wal
@@ -196,7 +198,10 @@ class Agent:
         from wattledger_agent.build_watchers import build_watcher
 
         recalled = self.shared.book.open_runs()
-        return [build_watcher(name, self.settings, self.host, self._clock, self.on_devices, recalled) for name in names]
+        return [
+            build_watcher(name, self.settings, self.host, self._clock, self.on_devices, recalled, self._removes)
+            for name in names
+        ]
 
     def _booted(self) -> None:
         """Tell the run book which boot this is: what was open before another one has ended."""
@@ -234,8 +239,9 @@ class Agent:
         )
 
 
-def build_agent(settings: AgentSettings, clock: Clock) -> Agent:
-    """Probes first (an agent's identity looks at its cards), then identity, log and the rest.
+def build_agent(settings: AgentSettings, clock: Clock, removes: bool = True) -> Agent:
+    """Probes first (an agent's identity looks at its cards), then identity, log and the rest. `removes`: whether it may
+    remove what schedulers dropped for it.
 
     Raises WalUnavailable, KeyRefused, ValueError (settings that contradict each other), OSError (state folder).
     """
@@ -247,7 +253,7 @@ def build_agent(settings: AgentSettings, clock: Clock) -> Agent:
     wal = build_wal(settings, agent_id, codec)
     if settled.is_new_host:
         _forget_host(wal)
-    return Agent(settings, clock, agent_id, runners, wal, codec)
+    return Agent(settings, clock, agent_id, runners, wal, codec, removes)
 
 
 def _identity(settings: AgentSettings, gpus: Sequence[str]) -> Settled:

@@ -11,12 +11,20 @@ from wattledger_agent.watchers.watcher import Watcher
 
 
 def build_watcher(
-    name: str, settings: AgentSettings, host: Host, clock: Clock, on_devices: SeenOnDevices, recalled: Sequence[Run]
+    name: str,
+    settings: AgentSettings,
+    host: Host,
+    clock: Clock,
+    on_devices: SeenOnDevices,
+    recalled: Sequence[Run],
+    removes: bool = True,
 ) -> Watcher:
-    """The watcher of a name. Raises ValueError for settings that contradict each other, WatcherUnavailable where a
-    library is missing."""
+    """The watcher of a name. `removes`: whether it may remove drop records that it is done with.
+
+    Raises ValueError for settings that contradict each other, WatcherUnavailable where a library is missing.
+    """
     if name == "slurm":
-        return _slurm(settings, host, clock)
+        return _slurm(settings, host, clock, removes)
     if name == "kubernetes":
         return _kubernetes(settings, host, clock, recalled)
     from wattledger_agent.watchers.container import ContainerWatcher
@@ -30,7 +38,7 @@ def build_watcher(
     return ProcessWatcher(on_devices, ProcessTable(), settings.cluster, rule)
 
 
-def _slurm(settings: AgentSettings, host: Host, clock: Clock) -> Watcher:
+def _slurm(settings: AgentSettings, host: Host, clock: Clock, removes: bool) -> Watcher:
     from wattledger_agent.watchers.slurm import SlurmWatcher
     from wattledger_agent.watchers.slurm_files import SlurmFiles
     from wattledger_agent.watchers.slurm_folder import DropFolder
@@ -49,7 +57,7 @@ def _slurm(settings: AgentSettings, host: Host, clock: Clock) -> Watcher:
         readers.append(SlurmSocket(slurm.socket, site, frozenset(slurm.socket_uids)))
     if slurm.restd:
         readers.append(SlurmRest(slurm.restd, site, host.node, slurm.jwt_file))
-    events = None if slurm.drop_dir is None else DropFolder(slurm.drop_dir, site)
+    events = None if slurm.drop_dir is None else DropFolder(slurm.drop_dir, site, removes=removes)
     return SlurmWatcher(site, readers, events, booted_us=clock.wall_us() - clock.boot_us())
 
 

@@ -19,6 +19,7 @@ State = Literal["ok", "note", "wrong"]
 NEEDED_TOPICS = ("gpu-samples", "job-events", "dead-letters")
 _LEAST_FREE = 64 << 20
 _ANSWER_S = 8.0
+_HINTS = {errno.ENOSPC: "make room", errno.EROFS: "mount it to be written, or set wal.path"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,8 @@ def check_folder(wal: Path, cap_bytes: int) -> Iterator[Check]:
         _try_to_write(place, f".{wal.name}.doctor", folder.exists())
         room = os.statvfs(place)
     except OSError as error:
-        yield Check(
-            "log folder", "wrong", f"{place}: {error.strerror}; uid {os.geteuid()} must be able to write there: run "
-            "the agent as the folder's owner, or set wal.path",
-        )  # fmt: skip
+        hint = _HINTS.get(error.errno or 0, f"uid {os.geteuid()} must be able to write there, or set wal.path")
+        yield Check("log folder", "wrong", f"{place}: {error.strerror}; {hint}")
         return
     free = room.f_bavail * room.f_frsize
     said = f"{folder}{'' if folder.exists() else ' will be made'}, {free >> 20} MiB free"
@@ -181,7 +180,7 @@ def check_kafka(settings: AgentSettings) -> Iterator[Check]:
         for name, file in kafka.files():
             if not os.access(file, os.R_OK):
                 raise OSError(
-                    f"kafka.{name} {file} can't be read by uid {os.geteuid()}: is it there, and that user's to read?"
+                    f"uid {os.geteuid()} can't read kafka.{name} {file}: is it there, and that user's to read?"
                 )
         config: dict[str, Any] = {**kafka.config(), "log_level": 0, "error_cb": errors.append}
         client = AdminClient(config)

@@ -51,7 +51,7 @@ def answer(path: str, pulse: Pulse, version: str) -> Answer:
         return Answer(
             200 if pulse.ready else 503,
             "text/plain; charset=utf-8",
-            b"ready\n" if pulse.ready else b"no tick is in the log yet\n",
+            b"ready\n" if pulse.ready else b"the first tick is yet to come\n",
         )
     if path == "/version":
         return Answer(200, "application/json", json.dumps({"version": version}).encode())

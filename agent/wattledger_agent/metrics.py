@@ -17,6 +17,7 @@ WAL_THINNED = Counter("wattledger_agent_wal_thinned_total", "Sample records cut 
 WAL_FILES_PUT_ASIDE = Counter("wattledger_agent_wal_files_put_aside_total", "Corrupt log files kept aside")
 WAL_NOT_TAKING = Gauge("wattledger_agent_wal_not_taking", "1 while the log takes no records: full, or a disk error")
 PROBE_UP = Gauge("wattledger_agent_probe_up", "1 while the probe's library is open", ["probe"])
+PROBE_ABSENT = Gauge("wattledger_agent_probe_absent", "1: its hardware or library is not on this machine", ["probe"])
 PROBE_SECONDS = Summary("wattledger_agent_probe_read_seconds", "Time that reading all devices once took", ["probe"])
 PROBE_LAST_SUCCESS = Gauge(
     "wattledger_agent_probe_last_success_timestamp_seconds", "When the probe last read, s since the epoch", ["probe"]
@@ -41,6 +42,8 @@ IDLE_FLOOR_RAISED = Gauge(
     "1: idle power is far above what it was before; does this agent hold it awake?",
     ["device"],
 )
+BUILD_INFO = Gauge("wattledger_agent_build_info", "1, with the version", ["version"])
+WAITING_RUNS = Gauge("wattledger_agent_waiting_runs", "Runs not yet said, for a device of theirs is not there (yet)")
 WATCHER_UP = Gauge("wattledger_agent_watcher_up", "1 while the source answers", ["watcher"])
 WATCHER_LAST_SUCCESS = Gauge(
     "wattledger_agent_watcher_last_success_timestamp_seconds",

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import structlog
 
 from wattledger_agent.clock import Clock
-from wattledger_agent.metrics import PROBE_FAILURES, PROBE_LAST_SUCCESS, PROBE_SECONDS, PROBE_TIMEOUTS, PROBE_UP
+from wattledger_agent.metrics import (
+    PROBE_ABSENT,
+    PROBE_FAILURES,
+    PROBE_LAST_SUCCESS,
+    PROBE_SECONDS,
+    PROBE_TIMEOUTS,
+    PROBE_UP,
+)
 from wattledger_agent.probes.device import Inventory
 from wattledger_agent.probes.probe import Probe, ProbeUnavailable
 from wattledger_agent.probes.reading import TIMED_OUT, ProbeTick
@@ -137,6 +144,7 @@ class ProbeRunner:
         self._retry_s = 0.0
         self.absent, self.trouble, self.lost_since_s = False, "", None
         PROBE_UP.labels(self.name).set(1)
+        PROBE_ABSENT.labels(self.name).set(0)
         notes = self._inventory.notes
         log.info("probe_open", probe=self.name, devices=len(self._inventory.devices), library=self._inventory.library)
         for note in notes:
@@ -146,6 +154,7 @@ class ProbeRunner:
         if str(error) != self.trouble:
             log.warning("probe_unavailable", probe=self.name, error=str(error), absent=error.absent)
         self.absent, self.trouble = error.absent, str(error)
+        PROBE_ABSENT.labels(self.name).set(int(error.absent))
         PROBE_FAILURES.labels(self.name, "absent" if error.absent else "unavailable").inc()
         PROBE_UP.labels(self.name).set(0)
         self._probe.close()

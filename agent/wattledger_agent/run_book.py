@@ -120,6 +120,10 @@ class RunBook:
         """As last seen; a watcher that names runs itself takes them up again after a restart."""
         return tuple(entry.run for entry in self._entries.values() if entry.is_open)
 
+    def waiting(self) -> tuple[str, ...]:
+        """Runs whose start is not said yet, for a device of theirs is not there; for people."""
+        return tuple(entry.name for entry in self._entries.values() if not entry.is_said)
+
     def sharing(self, device: str) -> str:
         """How open runs share a whole device, as their source says: time_sliced or mps; empty: nobody says so."""
         for entry in self._entries.values():
@@ -127,6 +131,15 @@ class RunBook:
             if entry.is_open and shared and any(c["device"] == device and not c["gpu_instance"] for c in entry.claims):
                 return shared
         return ""
+
+    def unsaid(self) -> tuple[object, ...]:
+        """What was seen and could not be said yet. When it changes the state must be kept at once: a source may tell
+        it only once."""
+        return tuple(
+            (entry.key, entry.start_us, entry.end_us, entry.pending_us, len(entry.later))
+            for entry in self._entries.values()
+            if not entry.is_said or (entry.is_open and entry.pending_us is not None)
+        )
 
     def dump(self) -> bytes:
         """The state, for the log that keeps the events."""

@@ -25,6 +25,7 @@ from wattledger_agent.doctor import (
 )
 from wattledger_agent.health import HealthServer, Pulse, answer
 from wattledger_agent.host import read_host
+from wattledger_agent.metrics import BUILD_INFO
 from wattledger_agent.notify import Notifier
 from wattledger_agent.publisher import PublisherEnded
 from wattledger_agent.settings import AgentSettings
@@ -73,6 +74,8 @@ def _look_at_state(wal: Path) -> None:
     if wal.is_dir():
         raise ValueError(f"wal.path {wal} is a folder: name a file in it, {wal / 'agent.wal'} for one")
     for place in (wal, wal.parent):
+        if place.exists() and os.statvfs(place).f_flag & os.ST_RDONLY:
+            raise ValueError(f"{place} is on a read-only file system: mount it to be written, or set wal.path")
         if place.exists() and not os.access(place, os.W_OK):
             raise ValueError(
                 f"uid {os.geteuid()} may not write {place}: run the agent as its owner, or set wal.path to a place of "
@@ -104,6 +107,7 @@ def _health(settings: AgentSettings, pulse: Pulse) -> Iterator[None]:
     if not settings.http_port:
         yield
         return
+    BUILD_INFO.labels(agent_version()).set(1)
     try:
         server = HealthServer(settings.http_host, settings.http_port, lambda path: answer(path, pulse, agent_version()))
     except OSError as error:
@@ -146,7 +150,8 @@ def record_trace(settings: AgentSettings, stop: threading.Event, out: Path, dura
     timer = threading.Timer(duration_s, stop.set)
     try:
         with refusing(inner):
-            agent = build_agent(inner, SystemClock())
+            # what slurmd dropped is the running agent's to remove
+            agent = build_agent(inner, SystemClock(), removes=False)
         timer.start()
         agent.daemon(publish=False).run(stop)
         found = export_log(wal.path, out, None)

@@ -92,7 +92,7 @@ class Sampler:
             self._pending.note(gap)
         last_us = self._open.last.tick.at_us if self._open.last else None
         self._stamps = StampKeeper(clock.wall_us(), clock.boot_us(), self._said, last_us)
-        self._begins = False
+        self._begins = self._is_refused = False
         self.results: tuple[ProbeResult, ...] = ()
         self.sharing: Callable[[str], str] = lambda device: ""
         """How schedulers share a device now, where they say so: time_sliced or mps; else empty."""
@@ -205,12 +205,18 @@ class Sampler:
 
     def _taken(self) -> None:
         WAL_NOT_TAKING.set(0)
+        if self._is_refused:
+            log.info("wal_taking_again", ticks=len(self._open))
+        self._is_refused = False
         self._pending.clear()
         self._are_devices_kept = True
 
     def _not_taken(self, error: Exception) -> None:
         WAL_NOT_TAKING.set(1)
-        log.warning("wal_not_taking", error=str(error), ticks=len(self._open))
+        if not self._is_refused:
+            # once, not at each tick: the metric says how long it lasts
+            log.warning("wal_not_taking", error=str(error), ticks=len(self._open))
+        self._is_refused = True
 
     def _note(self, tick: Tick) -> bool:
         """False when the log does not take it: then it waits in memory, thinned when there are many."""
@@ -220,8 +226,7 @@ class Sampler:
             TICKS.inc()
             LAST_SUCCESS.set(tick.at_us / 1_000_000)
         except (WalFull, WalUnavailable) as error:
-            WAL_NOT_TAKING.set(1)
-            log.warning("tick_not_noted", error=str(error))
+            self._not_taken(error)
         self._open.add(number, tick, self._devices)
         if len(self._open) > _MOST_IN_MEMORY:
             TICKS_THINNED.inc(self._open.thin())

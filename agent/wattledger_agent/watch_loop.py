@@ -9,7 +9,14 @@ import structlog
 from wattledger_schemas import Codec
 
 from wattledger_agent.clock import Clock
-from wattledger_agent.metrics import FINDINGS, JOB_EVENTS, WAL_NOT_TAKING, WATCHER_LAST_SUCCESS, WATCHER_UP
+from wattledger_agent.metrics import (
+    FINDINGS,
+    JOB_EVENTS,
+    WAITING_RUNS,
+    WAL_NOT_TAKING,
+    WATCHER_LAST_SUCCESS,
+    WATCHER_UP,
+)
 from wattledger_agent.probes.device import Inventory
 from wattledger_agent.run_book import RunBook
 from wattledger_agent.stamps import BelievedClock
@@ -37,20 +44,23 @@ class WatchLog:
         self._codec = codec
         self._waiting: list[WalRecord] = []
         self._known = b""
+        self._unsaid: tuple[object, ...] = ()
         self._kept_us = 0
+        self._told_waiting: tuple[str, ...] = ()
         self._findings = 0
 
     @property
     def is_behind(self) -> bool:
         """Whether the log has yet to take something."""
-        return bool(self._waiting)
+        return bool(self._waiting) or self.book.unsaid() != self._unsaid
 
     def put(self, events: Sequence[dict[str, Any]], findings: Sequence[Finding], at_us: int) -> bool:
         """Append with the book's memory. What the log does not take waits, in order, for the next call: False."""
         with self.lock:
             self._waiting += [self._event(event) for event in events]
             self._waiting += [self._finding(finding, at_us) for finding in findings]
-            if not self._waiting and 0 <= at_us - self._kept_us < _MEMORY_US:
+            unsaid = self.book.unsaid()
+            if not self._waiting and unsaid == self._unsaid and 0 <= at_us - self._kept_us < _MEMORY_US:
                 return True
             memory = self.book.dump()
             if not self._waiting and memory == self._known:
@@ -61,8 +71,18 @@ class WatchLog:
                 WAL_NOT_TAKING.set(1)
                 log.warning("events_not_taken", error=str(error), waiting=len(self._waiting))
                 return False
-            self._waiting, self._known, self._kept_us = [], memory, at_us
+            self._waiting, self._known, self._unsaid, self._kept_us = [], memory, unsaid, at_us
             return True
+
+    def tell_waiting(self) -> None:
+        """Which runs wait for a device: a metric, and a line when there are others than before."""
+        waiting = self.book.waiting()
+        WAITING_RUNS.set(len(waiting))
+        if new := [name for name in waiting if name not in self._told_waiting]:
+            log.warning(
+                "runs_wait_for_devices", runs=new, hint="no device here has the name that they hold"
+            )
+        self._told_waiting = waiting
 
     def _event(self, event: dict[str, Any]) -> WalRecord:
         JOB_EVENTS.labels(event["source"], event["kind"]).inc()
@@ -129,6 +149,7 @@ class WatchLoop:
             self._shared.book.follow_clock(self.name, now_us)
             observed = self._shared.book.observe(self.name, sighting, self._inventory(), now_us)
             self._shared.put(observed.events, observed.findings, now_us)
+            self._shared.tell_waiting()
         return 0.0
 
     def run(self, stop: threading.Event, period_s: float, beat: Callable[[], None]) -> None:

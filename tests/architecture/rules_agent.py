@@ -10,8 +10,8 @@ from tests.architecture.layout import PACKAGES
 
 MAY_IMPORT = {
     # what a program is made of
-    "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "fractions", "functools", "itertools",
-    "math", "re", "textwrap", "threading", "types", "typing", "sys",
+    "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "errno", "fractions",
+    "functools", "itertools", "math", "re", "textwrap", "threading", "types", "typing", "sys",
     # bytes and texts
     "base64", "binascii", "hashlib", "io", "json", "struct", "uuid", "yaml", "zlib", "zoneinfo",
     # the machine

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -74,6 +77,63 @@ def test_a_recording_plays_back_what_the_machine_said(folder: Path) -> None:
     assert not list(folder.glob("recorded.jsonl.recording*")), "the log that held it is gone"
     again = agent("record", out, "--config", folder / "agent.toml")
     assert again.returncode == 4 and "is there already" in again.stderr
+    assert found.stdout == f"{len(items)} records written to {out}\n", "logs are no part of the answer"
+
+
+def test_a_recording_without_a_record_is_no_recording(folder: Path) -> None:
+    (folder / "machine.jsonl").write_text("")
+    out = folder / "recorded.jsonl"
+    found = agent("record", out, "--duration-s", 2, "--config", folder / "agent.toml")
+    assert found.returncode == 1 and "nothing was recorded" in found.stderr
+    assert not list(folder.glob("recorded.jsonl*"))
+    away = agent("record", folder / "none" / "x.jsonl", "--config", folder / "agent.toml")
+    assert away.returncode == 4 and "is no folder" in away.stderr and not (folder / "none").exists()
+
+
+def test_a_trace_without_a_record_is_refused(folder: Path) -> None:
+    (folder / "empty.jsonl").write_text("")
+    found = agent("play", folder / "empty.jsonl", "--speed", 0, "--config", folder / "agent.toml")
+    assert found.returncode == 3 and "holds no record" in found.stderr
+
+
+def test_a_player_that_is_told_to_stop_says_where_the_rest_is(folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "wattledger_agent", "play", str(folder / "machine.jsonl"), "--config",
+         str(folder / "agent.toml")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stderr=subprocess.PIPE, text=True,
+    ) as started:  # fmt: skip
+        until_s = time.monotonic() + 30
+        while not (folder / "state" / "agent.wal").exists() and time.monotonic() < until_s:
+            time.sleep(0.1)
+        time.sleep(1)
+        started.send_signal(signal.SIGTERM)
+        said = started.communicate(timeout=30)[1]
+    assert started.returncode == 130 and str(folder / "state" / "agent.wal") in said, said
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_that_asks_it_to_end_closes_the_open_batch(folder: Path, name: str) -> None:
+    log = folder / "state" / "agent.wal"
+    with subprocess.Popen(
+        [sys.executable, "-m", "wattledger_agent", "run", "--config", str(folder / "agent.toml")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WATTLEDGER_AGENT_SAMPLING__FLUSH_S": "300"},
+        stderr=subprocess.PIPE, text=True,
+    ) as started:  # fmt: skip
+        until_s = time.monotonic() + 30
+        while time.monotonic() < until_s and not _ticks(log):
+            time.sleep(0.2)
+        started.send_signal(signal.Signals[name])
+        said = started.communicate(timeout=30)[1]
+    assert started.returncode == 0, said
+    events = [json.loads(line)["event"] for line in said.splitlines() if line.startswith("{")]
+    assert events[-1] == "agent_stopped" and "agent_started" in events
+    kept = {one["topic"] for one in json.loads(agent("wal", "status", log, "--json").stdout)["topics"]}
+    assert "gpu-samples" in kept
+
+
+def _ticks(log: Path) -> int:
+    found = agent("wal", "status", log, "--json") if log.exists() else None
+    return json.loads(found.stdout)["journal"]["count"] if found is not None and found.returncode == 0 else 0
 
 
 def test_the_log_is_looked_into_exported_and_verified(folder: Path) -> None:
@@ -90,7 +150,7 @@ def test_the_log_is_looked_into_exported_and_verified(folder: Path) -> None:
                 break
             time.sleep(0.3)
         second = agent("run", "--config", folder / "agent.toml")
-        assert second.returncode == 4 and "in use" in second.stderr, "one agent to a log"
+        assert second.returncode == 5 and "in use" in second.stderr, "one agent to a log, and another may wait for it"
     finally:
         started.send_signal(signal.SIGTERM)
         said = started.communicate(timeout=30)[0].decode()
@@ -148,11 +208,14 @@ def test_health_is_served_while_the_broker_is_away(folder: Path) -> None:
 
 
 REFUSED = [
-    ("an unknown setting", "nod = 'n1'\n", {}, 4, "nod"),
-    ("a wrong value", "[sampling]\nperiod_ms = 10\n", {}, 4, "sampling.period_ms"),
-    ("no TOML", "node = \n", {}, 4, "agent.toml"),
-    ("a wrong variable", "", {"WATTLEDGER_AGENT_HTTP_PORT": "x"}, 4, "http_port"),
+    ("an unknown setting", "nod = 'n1'\n", {}, 4, "agent.toml, line 1: nod is no setting (is node meant?)"),
+    ("a wrong value", "[sampling]\nperiod_ms = 10\n", {}, 4, "line 2: sampling.period_ms is 10: must be at least 100"),
+    ("no TOML", "node = \n", {}, 4, "agent.toml is no TOML"),
+    ("a wrong variable", "", {"WATTLEDGER_AGENT_HTTP_PORT": "x"}, 4, "WATTLEDGER_AGENT_HTTP_PORT: http_port is 'x'"),
+    ("a variable that is none", "", {"WATTLEDGER_AGENT_WAL_PATH": "x"}, 4, "is WATTLEDGER_AGENT_WAL__PATH meant?"),
     ("a trace that is not named", "[sampling]\nprobes = ['trace']\n", {}, 4, "trace_file"),
+    ("a log that is a folder", "", {"WATTLEDGER_AGENT_WAL__PATH": "/tmp"}, 4, "/tmp is a folder: name a file in it"),
+    ("another's address", "http_host = '192.0.2.1'\n", {}, 4, "192.0.2.1:9478 can't be listened on"),
 ]
 
 
@@ -165,3 +228,67 @@ def test_what_is_configured_wrongly_is_refused_by_name(
     found = agent("run", "--config", config, env={"WATTLEDGER_AGENT_WAL__PATH": str(tmp_path / "a.wal"), **env})
     assert (found.returncode, said in found.stderr) == (code, True), found.stderr
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "probe", "ticker", "settings"])
+def test_a_configuration_that_is_not_there_is_refused_in_a_line(tmp_path: Path, command: str) -> None:
+    found = agent(command, "--config", tmp_path / "none.toml")
+    assert found.returncode == 4
+    [line] = found.stderr.splitlines()
+    assert f"{tmp_path / 'none.toml'}: No such file" in line
+
+
+@pytest.mark.parametrize("command", ["doctor", "probe"])
+def test_a_probe_that_can_not_be_built_is_no_traceback(tmp_path: Path, command: str) -> None:
+    found = agent(command, env={"WATTLEDGER_AGENT_SAMPLING__PROBES": "trace"})
+    assert found.returncode == 4 and "trace_file" in found.stderr and "Traceback" not in found.stderr
+
+
+def test_the_settings_in_force_are_a_file_to_start_from(folder: Path) -> None:
+    found = agent("settings", "--config", folder / "agent.toml")
+    assert found.returncode == 0, found.stderr
+    shown = tomllib.loads(found.stdout)
+    assert (shown["node"], shown["sampling"]["period_ms"], shown["slurm"]) == ("n1", 100, {})
+
+
+def test_the_version_is_said() -> None:
+    found = agent("--version")
+    assert found.returncode == 0 and re.fullmatch(r"wattledger-agent \d+\.\d+\.\S+\n", found.stdout)
+
+
+def test_help_fits_a_terminal_of_eighty_columns() -> None:
+    for command in ([], ["run"], ["doctor"], ["settings"], ["play"], ["record"], ["probe"], ["wal", "verify"]):
+        found = agent(*command, "--help", env={"COLUMNS": "80"})
+        assert found.returncode == 0 and max(map(len, found.stdout.splitlines())) <= 80
+
+
+def test_a_port_that_another_has_is_waited_for_by_whoever_starts_it_again(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        found = agent("run", "--config", folder / "agent.toml", env={"WATTLEDGER_AGENT_HTTP_PORT": port})
+    assert found.returncode == 5 and f"127.0.0.1:{port} can't be listened on" in found.stderr
+
+
+def test_a_recording_leaves_what_slurm_dropped_to_the_agent(folder: Path) -> None:
+    drops = folder / "slurm"
+    drops.mkdir(mode=0o700)
+    prolog = Path(__file__).resolve().parents[2] / "infra" / "slurm" / "wattledger-prolog"
+    for context in ("prolog_slurmd", "epilog_slurmd"):
+        told = {
+            "SLURM_SCRIPT_CONTEXT": context,
+            "SLURM_JOB_ID": "7",
+            "SLURM_CLUSTER_NAME": "c1",
+            "SLURMD_NODENAME": "n1",
+            "SLURM_JOB_GPUS": "0",
+            "SLURM_JOB_ACCOUNT": "acme",
+            "WATTLEDGER_SLURM_FOLDER": str(drops),
+        }
+        subprocess.run(["/bin/sh", str(prolog)], env=told, check=True)
+    before = sorted(file.name for file in drops.iterdir())
+    config = folder / "agent.toml"
+    config.write_text(f'watchers = ["slurm"]\nwatch_s = 0.2\n{config.read_text()}\n[slurm]\ndrop_dir = "{drops}"\n')
+    found = agent("record", folder / "r.jsonl", "--duration-s", 3, "--config", config)
+    assert found.returncode == 0, found.stderr
+    assert len(before) == 2 and sorted(file.name for file in drops.iterdir()) == before
+    kinds = {CODEC.decode(_value(item)).record.get("kind") for item in _items(folder / "r.jsonl")}
+    assert {"start", "end"} <= kinds

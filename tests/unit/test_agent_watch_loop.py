@@ -1,10 +1,12 @@
 """Watchers over a real log: what they see is in it once, with the book's memory, whatever fails in between."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from wattledger_agent.clock import ManualClock
+from wattledger_agent.metrics import WAITING_RUNS
 from wattledger_agent.probes.device import Device, Inventory
 from wattledger_agent.run_book import RunBook
 from wattledger_agent.wal import Wal
@@ -153,3 +155,12 @@ def test_after_the_clock_was_set_back_an_end_is_still_said(node: Node) -> None:
     node.look(RUN)
     node.look()
     assert node.told() == ["start", "end"]
+
+
+def test_a_run_that_waits_for_a_device_is_counted_and_told_once(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = replace(RUN, job="8", held=(Held(DeviceRef(BY_UUID, "GPU-gone")),))
+    for _ in range(3):
+        node.look(RUN, elsewhere)
+    assert node.told() == ["start"]
+    assert WAITING_RUNS._value.get() == 1
+    assert capsys.readouterr().out.count("runs_wait_for_devices") == 1

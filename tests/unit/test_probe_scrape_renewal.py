@@ -2,9 +2,9 @@
 
 import pytest
 from wattledger_agent.clock import ManualClock
+from wattledger_agent.probes.counter_track import SLACK_US, CounterTrack
 from wattledger_agent.probes.reading import IMPLAUSIBLE, SENTINEL, STALE, UNREAD, Reading, unknown
 from wattledger_agent.probes.scrape import ScrapeProbe
-from wattledger_agent.probes.counter_track import SLACK_US, CounterTrack
 
 from tests.fake_scrape import BLANK, GPU_A, T0_US, URL, Pages, page, sample
 

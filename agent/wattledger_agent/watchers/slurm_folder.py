@@ -37,7 +37,11 @@ class DropFolder:
 
     is_snapshot = False
 
-    def __init__(self, path: Path, site: SlurmSite, owners: frozenset[int] = frozenset({0})) -> None:
+    def __init__(
+        self, path: Path, site: SlurmSite, owners: frozenset[int] = frozenset({0}), removes: bool = True
+    ) -> None:
+        """`removes`: False where another agent is to read the records too."""
+        self._removes = removes
         self.name = str(path)
         self.reported_to_us = 0
         self._path = path
@@ -76,7 +80,7 @@ class DropFolder:
 
     def remove(self, names: list[str]) -> None:
         """Remove records that are done with; what can't be removed stays remembered."""
-        for name in names:
+        for name in names if self._removes else ():
             with suppress(OSError):
                 (self._path / name).unlink()
 

@@ -73,7 +73,8 @@ def accept_tags(source: str, who: str, uid: int | None, carried: Mapping[str, st
             continue
         if uid not in rule.may_tag:
             user = "an unknown uid" if uid is None else f"uid {uid}"
-            detail = f"{who} of {user} sets {variable}={value[:MOST_SHOWN]!r}, which it may not: "
+            # what it says stays here: it may not say it
+            detail = f"{who} of {user} sets {variable}, which it may not: "
             detail += "allow its uid to tag itself, or have it unset the variable"
             findings.append(Finding(source, "tag_not_allowed", detail))
         elif (wrong := _wrong(value, rule.most_characters)) is not None:
