@@ -150,3 +150,13 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 def _text(stored: bytes) -> str:
     """A damaged name must not make the whole log unreadable; its record's checksum tells."""
     return stored.decode(errors="replace")
+
+
+def how_to_read(error: sqlite3.Error) -> str:
+    """What to do about a log that could not be opened to read."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return (
+            "Read it as the agent's user or as root: SQLite shares a file beside it with the agent"
+        )
+    return "`wattledger-agent wal export` gives what is left of it"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wattledger_agent.wal_keys import rows_by_key
 from wattledger_agent.wal_record import WalUnavailable
-from wattledger_agent.wal_schema import GENERATION_BITS, connect_to_read, is_version_1
+from wattledger_agent.wal_schema import GENERATION_BITS, connect_to_read, how_to_read, is_version_1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,7 @@ def read_status(path: Path) -> WalStatus:
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise WalUnavailable(
-            f"{path} can't be read as a log: {error}. `wattledger-agent wal export` gives what is left of it"
-        ) from error
+        raise WalUnavailable(f"{path} can't be read as a log: {error}. {how_to_read(error)}") from error
 
 
 def _read(db: sqlite3.Connection, path: Path) -> WalStatus:

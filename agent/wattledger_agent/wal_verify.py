@@ -13,7 +13,7 @@ from wattledger_agent.wal_cipher import WalCipher
 from wattledger_agent.wal_gap import GAP_TOPIC, STATE, TICKS
 from wattledger_agent.wal_record import Kept, WalUnavailable, sound_row
 from wattledger_agent.wal_rows import RECORD_COLUMNS, STATE_COLUMNS, TICK_COLUMNS, Rows, sound_state, sound_tick
-from wattledger_agent.wal_schema import GENERATION_BITS, connect_to_read, is_version_1
+from wattledger_agent.wal_schema import GENERATION_BITS, connect_to_read, how_to_read, is_version_1
 
 _MOST_TOLD = 100
 
@@ -68,9 +68,7 @@ def verify_log(path: Path, cipher: WalCipher | None = None, codec: Codec | None 
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise WalUnavailable(
-            f"{path} can't be read as a log: {error}. `wattledger-agent wal export` gives what is left of it"
-        ) from error
+        raise WalUnavailable(f"{path} can't be read as a log: {error}. {how_to_read(error)}") from error
     return verdict
 
 

@@ -79,9 +79,7 @@ class WatchLog:
         waiting = self.book.waiting()
         WAITING_RUNS.set(len(waiting))
         if new := [name for name in waiting if name not in self._told_waiting]:
-            log.warning(
-                "runs_wait_for_devices", runs=new, hint="no device here has the name that they hold"
-            )
+            log.warning("runs_wait_for_devices", runs=new, hint="no device here has the name that they hold")
         self._told_waiting = waiting
 
     def _event(self, event: dict[str, Any]) -> WalRecord:

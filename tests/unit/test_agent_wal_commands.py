@@ -1,6 +1,7 @@
 """`wal status|export|verify`: what they say is what the file holds, with the right exit code; they change nothing."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from wattledger_agent.wal_cipher import WalCipher, key_id_of
 from wattledger_agent.wal_commands import FOUND_WRONG, OK, REFUSED, export_answer, status_answer, verify_answer
 from wattledger_agent.wal_gap import GapNote, gap_encoder
 from wattledger_agent.wal_record import BROADCAST, WalRecord
+from wattledger_agent.wal_schema import how_to_read
 
 from tests.unit.agent_bare_batches import S, batch_record
 from tests.unit.agent_records import log_with, numbers, read_all, record, records
@@ -202,3 +204,15 @@ def test_without_the_key_verify_checks_what_it_can_and_says_so(tmp_path: Path) -
     assert found.exit_code == OK and "12 rows are encrypted: only their checksums were checked" in found.text
     wal._store.db.execute("UPDATE records SET value = value || 'x' WHERE seq = 2")
     assert verify_answer(tmp_path / "a.wal").exit_code == FOUND_WRONG
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "as the agent's user or as root"), (b"no database at all" * 100, "wal export")]
+)
+def test_a_log_that_may_not_be_read_is_not_called_damaged(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "x.wal"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(sqlite3.Error) as caught:
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("SELECT * FROM sqlite_master").fetchall()
+    assert said in how_to_read(caught.value)

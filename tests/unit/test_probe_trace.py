@@ -188,7 +188,7 @@ def test_closed_and_opened_it_goes_on_and_at_the_end_it_stays_ended(tmp_path: Pa
     assert probe.inventory().devices
     assert ended(probe)
     probe.close()
-    with pytest.raises(ProbeUnavailable, match="has been played to its end: give another one, or let it loop"):
+    with pytest.raises(ProbeUnavailable, match="has been played to its end: give another one"):
         probe.open()
 
 

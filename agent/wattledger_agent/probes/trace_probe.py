@@ -116,7 +116,7 @@ class TraceProbe:
                 f"trace {self._path} has no samples{whose}", "record one with wattledger-agent record"
             )
         if not self._loops:
-            raise ProbeUnavailable(f"trace {self._path} has been played to its end", "give another one, or let it loop")
+            raise ProbeUnavailable(f"trace {self._path} has been played to its end", "give another one")
         self._counters.begin_again()
         self._given_us = -1
         self._batches = self._read_batches()
