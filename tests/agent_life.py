@@ -156,6 +156,7 @@ class Lives:
         self._guard(wal)
         with patch("wattledger_agent.build.read_host", lambda node: Host(node, m.boot_id, 8, 1 << 40)):
             agent = self.agent = Agent(self.settings, m.clock, "a1", probes, wal, CODEC)
+        self.story.starts.append(m.now_us)
         self._listen(agent)
         agent.loops = [
             WatchLoop(watcher, agent.shared, agent.inventory, m.clock) for watcher in (DropWatcher(m), PodWatcher(m))

@@ -18,7 +18,7 @@ from wattledger_agent.wal_rows import (
     all_state,
     sound_tick,
 )
-from wattledger_agent.wal_schema import GENERATION_BITS, LAST_TICK, connect_to_read, is_version_1
+from wattledger_agent.wal_schema import GENERATION_BITS, LAST_TICK, UNREADABLE, connect_to_read, is_version_1
 
 _MOST_PROBED = 1_000_000
 _MOST_TICKS_PROBED = 20_000
@@ -51,11 +51,11 @@ class Salvage:
 
     def records(self) -> Iterator[Stored | Hole]:
         """Records in the order of their numbers, and the holes between them; what else the file holds is read first."""
-        with suppress(sqlite3.Error):
+        with suppress(*UNREADABLE):
             db = connect_to_read(self.path)
             try:
                 for read in (self._read_progress, self._read_columns, self._read_state, self._read_ticks):
-                    with suppress(sqlite3.Error):
+                    with suppress(*UNREADABLE):
                         read(db)
                 yield from self._walk(db)
             finally:
@@ -91,7 +91,7 @@ class Salvage:
             return
         begun = max(self.ticks_before, (last >> GENERATION_BITS << GENERATION_BITS) + 1, last - _MOST_TICKS_PROBED)
         numbers = set(range(begun, last + 1))
-        with suppress(sqlite3.Error):
+        with suppress(*UNREADABLE):
             # also those that an earlier salvage brought over, from before this generation
             numbers.update(row[0] for row in db.execute("SELECT number FROM ticks") if isinstance(row[0], int))
         expected = min(numbers, default=last + 1)
@@ -108,7 +108,7 @@ class Salvage:
         self.tick_holes += _hole(expected, last, after_us, None)
 
     def _tick(self, db: sqlite3.Connection, number: int) -> StoredTick | None:
-        with suppress(sqlite3.Error):
+        with suppress(*UNREADABLE):
             row = db.execute(f"SELECT {TICK_COLUMNS} FROM ticks WHERE number=?", (number,)).fetchone()
             return None if row is None else sound_tick(*row)
         return None
@@ -129,7 +129,7 @@ class Salvage:
 
     def _run(self, db: sqlite3.Connection, seq: int) -> Iterator[Stored]:
         """Records from `seq` on, up to the first that can't be read or has a wrong checksum."""
-        with suppress(sqlite3.Error):
+        with suppress(*UNREADABLE):
             for row in db.execute(f"SELECT {self._columns} FROM records WHERE seq>=? ORDER BY seq", (seq,)):
                 stored = sound_row(*row)
                 # a page that is pointed at twice gives its records twice
@@ -141,7 +141,7 @@ class Salvage:
     def _next_readable(self, db: sqlite3.Connection, seq: int, last: int) -> int:
         next_generation = ((seq >> GENERATION_BITS) + 1) << GENERATION_BITS
         for number in range(seq, min(last, seq + _MOST_PROBED, next_generation) + 1):
-            with suppress(sqlite3.Error):
+            with suppress(*UNREADABLE):
                 row = db.execute(f"SELECT {self._columns} FROM records WHERE seq=?", (number,)).fetchone()
                 if row is not None and sound_row(*row) is not None:
                     return number
@@ -160,7 +160,7 @@ class Salvage:
     def _number(self, db: sqlite3.Connection, *queries: str) -> int | None:
         """The first answer that is a number; None where there is none."""
         for sql in queries:
-            with suppress(sqlite3.Error):
+            with suppress(*UNREADABLE):
                 row = db.execute(sql).fetchone()
                 self.readable = True
                 if row and isinstance(row[0], int):

@@ -27,7 +27,16 @@ CREATE TABLE IF NOT EXISTS ticks(
 );
 CREATE TABLE IF NOT EXISTS progress(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+_COLUMNS = {
+    "records": "seq, topic, key, partition, at_us, size, crc, key_id, value",
+    "set_aside": "seq, topic, key, partition, at_us, size, crc, key_id, value, reason",
+    "ticks": "number, at_us, crc, key_id, value",
+    "progress": "name, value",
+    "state": "name, crc, key_id, value",
+}
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file raises: the binding fails at SQLite's own message where that quotes a damaged name."""
 GENERATION_BITS = 40
 """Numbers of one generation of the log; the next one begins above them."""
 _JOURNAL_BYTES = 64 << 20
@@ -68,13 +77,21 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA journal_size_limit={_JOURNAL_BYTES}")
         [verdict] = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            found = sqlite3.DatabaseError(verdict)
-            found.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-            raise found
+            raise corruption(verdict)
+    except UnicodeDecodeError as error:
+        db.close()
+        raise corruption(str(error)) from error
     except sqlite3.Error:
         db.close()
         raise
     return db
+
+
+def corruption(words: str) -> sqlite3.DatabaseError:
+    """An error that says that the file itself is bad."""
+    found = sqlite3.DatabaseError(words)
+    found.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return found
 
 
 def make_tables(db: sqlite3.Connection) -> None:
@@ -85,6 +102,9 @@ def make_tables(db: sqlite3.Connection) -> None:
         for statement in (*_SCHEMA.split(";\n"), _STATE):
             db.execute(statement)
         db.execute(f"PRAGMA user_version={_VERSION}")
+    for table, columns in _COLUMNS.items():
+        # a damaged name of a column is found here, while the file can still be put aside
+        db.execute(f"SELECT {columns} FROM {table} LIMIT 0")
 
 
 def is_version_1(db: sqlite3.Connection) -> bool:
@@ -156,7 +176,5 @@ def how_to_read(error: sqlite3.Error) -> str:
     """What to do about a log that could not be opened to read."""
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return (
-            "Read it as the agent's user or as root: SQLite shares a file beside it with the agent"
-        )
+        return "Read it as the agent's user or as root: SQLite shares a file beside it with the agent"
     return "`wattledger-agent wal export` gives what is left of it"

@@ -20,7 +20,7 @@ from wattledger_agent.wal_record import WalUnavailable
 from wattledger_agent.wal_reserve import Reserve
 from wattledger_agent.wal_rows import Rows
 from wattledger_agent.wal_salvage import Salvage
-from wattledger_agent.wal_schema import is_corruption, is_disk_full
+from wattledger_agent.wal_schema import corruption, is_corruption, is_disk_full
 
 _VACUUM_FREE_PAGES = 16_384
 T = TypeVar("T")
@@ -85,9 +85,14 @@ class Store:
             except sqlite3.DatabaseError as error:
                 if not is_corruption(error):
                     raise
-                self.db.close()
-                self._take(self._file.replace(error))
-                return work(self.db)
+                return self._again(work, error)
+            except UnicodeDecodeError as error:
+                return self._again(work, corruption(str(error)))
+
+    def _again(self, work: Callable[[sqlite3.Connection], T], error: sqlite3.Error) -> T:
+        self.db.close()
+        self._take(self._file.replace(error))
+        return work(self.db)
 
     def do_freeing(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same for work that makes the log smaller: on a full disk it may use the reserve."""

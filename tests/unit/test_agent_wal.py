@@ -133,3 +133,20 @@ def test_a_record_set_aside_stays_in_the_file_and_leaves_a_gap_record(tmp_path: 
     ]
     with sqlite3.connect(tmp_path / "a.wal") as db:
         assert db.execute("SELECT value FROM set_aside").fetchall() == [(second.record.value,)]
+
+
+def test_a_damaged_name_in_the_schema_puts_the_file_aside_and_its_records_are_kept_or_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.wal"
+    wal = Wal(path)
+    wal.append(records(0, 5))
+    wal.close()
+    content = bytearray(path.read_bytes())
+    for name in (b"at_us INTEGER", b"topic TEXT"):
+        content[content.index(name)] = 0xFF
+    path.write_bytes(bytes(content))
+    again = Wal(path)
+    again.append(records(5, 6))
+    kept = [kept.record.topic for kept in read_all(again)]
+    assert again.files_put_aside == 1 and kept
+    assert len([t for t in kept if t != "dead-letters"]) == 6 or "dead-letters" in kept
+    again.close()
