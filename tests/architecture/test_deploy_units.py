@@ -94,7 +94,8 @@ def test_devices_are_a_closed_list_with_the_names_of_old_and_new_drivers() -> No
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_unit_holds_no_capability_and_ends_for_good_on_a_refused_configuration(unit: str) -> None:
     assert (values(unit, "CapabilityBoundingSet"), values(unit, "AmbientCapabilities")) == ([""], [""])
-    assert values(unit, "RestartPreventExitStatus") == ["4"]
+    # 2: a command line that is wrong; 4: a configuration that is refused
+    assert values(unit, "RestartPreventExitStatus") == ["2 4"]
 
 
 def test_the_agent_writes_to_its_state_and_to_the_drop_folder_only() -> None:
