@@ -347,8 +347,8 @@ def _tells(gap: dict[str, Any], a_us: int, b_us: int) -> bool:
     if gap["from_us"] is None or gap["to_us"] is None:
         return True
     first, last = (a_us, FAR_US) if b_us <= a_us else (a_us, b_us)
-    # a record that was dropped is named by the end of its batch
-    behind_us = 0 if gap["count"] == 0 else 4000 * S
+    # a record that was dropped is named by the end of its batch, which may bridge a week
+    behind_us = 0 if gap["count"] == 0 else 8 * DAY
     return bool(gap["from_us"] - behind_us <= last and gap["to_us"] >= first)
 
 

@@ -44,6 +44,9 @@ class IdleFloors:
                 self._stretches.pop(reading.device, None)
                 continue
             stretch = self._stretches.setdefault(reading.device, _Stretch(at_us))
+            if at_us < stretch.since_us:
+                # the clock was set back
+                stretch = self._stretches[reading.device] = _Stretch(at_us)
             if at_us - stretch.since_us >= SETTLE_US and len(stretch.powers_mw) < MAX_READINGS:
                 stretch.powers_mw.append(reading.power_mw.value)
             if at_us - stretch.since_us >= STILL_US + SETTLE_US and len(stretch.powers_mw) >= MIN_READINGS:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wattledger_agent.probe_runner import UNAVAILABLE, ProbeResult
 from wattledger_agent.probes.device import Device
-from wattledger_agent.probes.reading import NOT_READ, DeviceReading, ProcessReading, Reading, unknown
+from wattledger_agent.probes.reading import IMPLAUSIBLE, NOT_READ, DeviceReading, ProcessReading, Reading, unknown
 from wattledger_agent.tick import COLUMNS, DeviceTick, JobKey, Tick
 
+WHOLE_PPM = 1_000_000
+_IMPOSSIBLE = unknown(IMPLAUSIBLE)
 SharesOf = Callable[[Iterable[ProcessReading], int], Mapping[JobKey | None, Reading]]
 """A device's processes and the time (µs) to SM share by job; None: processes that belong to no known one."""
 
@@ -30,6 +32,12 @@ def build_tick(at_us: int, results: Sequence[ProbeResult], devices: Mapping[str,
     return Tick(at_us, tuple(rows), tuple(zones))
 
 
+def _sound(reading: Reading, most: int | None = None) -> Reading:
+    """What can't be is no value: one negative cell would have the whole batch refused downstream."""
+    value = reading.value
+    return reading if value is None or (value >= 0 and (most is None or value <= most)) else _IMPOSSIBLE
+
+
 def _row(device: Device, read: DeviceReading | None, missing: Reading, at_us: int, shares_of: SharesOf) -> DeviceTick:
     if read is None:
         return DeviceTick(device.device, device.counter_epoch, (missing,) * len(COLUMNS))
@@ -37,8 +45,15 @@ def _row(device: Device, read: DeviceReading | None, missing: Reading, at_us: in
     return DeviceTick(
         device.device,
         device.counter_epoch,
-        (read.power_mw, read.energy_uj, read.busy_ppm, read.memory_used_bytes, read.temperature_c, read.throttle),
-        tuple((instance.gpu_instance, instance.activity_ppm) for instance in read.instances),
-        None if shares is None else tuple((job or ("", ""), share) for job, share in shares.items()),
+        (
+            _sound(read.power_mw),
+            _sound(read.energy_uj),
+            _sound(read.busy_ppm, WHOLE_PPM),
+            _sound(read.memory_used_bytes),
+            read.temperature_c,
+            _sound(read.throttle),
+        ),
+        tuple((instance.gpu_instance, _sound(instance.activity_ppm, WHOLE_PPM)) for instance in read.instances),
+        None if shares is None else tuple((job or ("", ""), _sound(share)) for job, share in shares.items()),
         read.lost,
     )

@@ -34,8 +34,11 @@ class Machine:
         self.clock = ManualClock(T0)
         self.devices: tuple[Device, ...] = (CARD,)
         self.lost: set[str] = set()
-        self.answers = True
+        self.answers = self.is_known = True
+        self.sleeps_s = 0.0
+        """How long the machine sleeps while the next tick is read."""
         self.name = "machine"
+        self.absent = False
         self.began_us = T0
         self.start()
 
@@ -58,8 +61,10 @@ class Machine:
         """As a runner."""
 
     def take(self, until_s: float) -> ProbeResult:
+        self.clock.sleep(self.sleeps_s)
+        self.sleeps_s = 0.0
         if not self.answers:
-            return ProbeResult(None, Inventory(self.devices), "timed_out")
+            return ProbeResult(None, Inventory(self.devices) if self.is_known else None, "timed_out")
         uj = (self.clock.now_us - self.began_us) * 300
         read = [
             lost_device(d.device)
@@ -88,6 +93,10 @@ class Machine:
         """Tick times of each sample record, in seconds after T0."""
         found = [r for subject, r in self.records() if subject == "sample_batch"]
         return [((np.frombuffer(r["ticks_us"], "<i8") - T0) / S).tolist() for r in found]
+
+    def devices_of_batches(self) -> list[list[str]]:
+        found = [r for subject, r in self.records() if subject == "sample_batch"]
+        return [[device["device"] for device in record["devices"]] for record in found]
 
     def energy_uj(self) -> int:
         """Sum of the counter's increase over all records."""
@@ -291,3 +300,94 @@ def test_a_log_that_takes_nothing_for_a_while_costs_resolution_and_no_energy(
     machine.sampler.flush()
     assert [t for batch in machine.batches() for t in batch][-1] == 48.0
     assert machine.energy_uj() == 47 * 300 * S
+
+
+def test_ticks_of_before_a_restart_are_said_of_the_devices_that_they_are_of(machine: Machine) -> None:
+    machine.devices = (CARD, replace(CARD, device="GPU-b", driver="580"))
+    machine.run(5).kill()
+    machine.devices = (replace(CARD, driver="595"),)
+    machine.start()
+    machine.run(5)
+    machine.sampler.flush()
+    records = [r for subject, r in machine.records() if subject == "sample_batch"]
+    told = [[(d["device"], d["driver"]) for d in r["devices"]] for r in records]
+    assert told == [[("GPU-a", "590"), ("GPU-b", "580")], [("GPU-a", "595")]]
+    assert machine.energy_uj() == (4 + 4 + 5) * 300 * S
+
+
+def test_a_probe_that_is_silent_after_a_restart_loses_none_of_its_cards(machine: Machine) -> None:
+    machine.run(5).kill()
+    machine.start()
+    machine.answers, machine.is_known = False, False
+    machine.run(15)
+    machine.answers = machine.is_known = True
+    machine.run(5)
+    machine.sampler.flush()
+    assert set(map(tuple, machine.devices_of_batches())) == {("GPU-a",)}
+    assert machine.batches()[1] == [float(t) for t in range(5, 22)]
+    assert machine.energy_uj() == 24 * 300 * S
+
+
+def test_a_changed_inventory_is_in_the_log_before_the_batch_is_closed(machine: Machine) -> None:
+    machine.run(2).kill()
+    machine.start()
+    assert [r["devices"] for subject, r in machine.records() if subject == "inventory"] == ["GPU-a"]
+
+
+def test_batches_are_closed_where_counters_are_read_so_that_they_bridge(machine: Machine) -> None:
+    machine.run(10)
+    machine.answers = False
+    machine.run(90)
+    machine.answers = True
+    machine.run(3)
+    machine.sampler.flush()
+    assert machine.batches()[0][-1] == 101.0, "nothing was readable at 11 s"
+    assert machine.energy_uj() == 102 * 300 * S
+
+
+def test_a_batch_waits_five_minutes_at_most_for_a_counter(machine: Machine) -> None:
+    machine.run(10)
+    machine.answers = False
+    machine.run(400)
+    assert machine.batches() == [[float(t) for t in range(1, 302)], *machine.batches()[1:]]
+
+
+def test_what_is_read_after_the_machine_slept_is_no_reading_of_before(machine: Machine) -> None:
+    machine.run(3)
+    machine.sleeps_s = 3600
+    machine.run(1)
+    machine.run(3)
+    machine.sampler.flush()
+    batch = next(r for subject, r in machine.records() if subject == "sample_batch")
+    assert [n for n in batch["devices"][0]["nulls"] if n["column"] == "energy_delta_uj"] == [
+        {"column": "energy_delta_uj", "reason": "timed_out", "ticks": 1}
+    ]
+    assert machine.batches() == [[1.0, 2.0, 3.0, 4.0, 3605.0], [3605.0, 3606.0, 3607.0]]
+    assert machine.energy_uj() == 3606 * 300 * S
+
+
+def test_a_break_while_the_log_takes_nothing_loses_no_tick(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **more: object) -> int:
+        raise WalUnavailable("the disk is full")
+
+    machine.run(5)
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.wal, "append", refuse)
+        patched.setattr(machine.wal, "note_tick", refuse)
+        machine.clock.step(-86_400 * S)
+        machine.run(20)
+    machine.run(3)
+    machine.sampler.flush()
+    hour = [t + 86_400 if t < 0 else t for batch in machine.batches() for t in batch]
+    assert sorted(set(hour)) == [float(t) for t in range(1, 29)]
+    assert [r["reason"] for subject, r in machine.records() if subject == "gap"] == ["clock_set_back"]
+
+
+def test_ticks_of_a_damaged_log_are_given_up_for_they_may_be_in_a_batch_that_is_delivered(machine: Machine) -> None:
+    machine.run(15).kill()
+    machine.path.write_bytes(b"no database" * 1000)
+    machine.start()
+    machine.run(12)
+    machine.sampler.flush()
+    assert machine.batches()[0][0] >= 16.0
+    assert {r["reason"] for subject, r in machine.records() if subject == "gap"} != set()
