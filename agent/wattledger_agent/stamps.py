@@ -12,6 +12,10 @@ PATIENCE_US = 10_000_000
 MOST_BRIDGED_US = 7 * 86_400_000_000
 """Longer outages begin anew: samples are kept for seven days, and nobody bills a week by one counter difference."""
 
+MOST_STEP_US = 300_000_000
+"""A longer step forward is not bridged: boot time knows that this time did not pass, and to claim it as said would keep
+the agent silent through it when the clock is set right again. Batches that lead by more are dead letters downstream."""
+
 Step = Literal["", "forward", "back"]
 
 
@@ -97,6 +101,8 @@ class StampKeeper:
             return Stamp(at_us, at_us, step)
         if at_us < self._last_us or self._said.is_between(self._last_us, at_us):
             return Stamp(at_us, at_us, step, 0, self._break("clock_set_back", at_us))
+        if step == "forward" and at_us - self._last_us > MOST_STEP_US:
+            return Stamp(at_us, at_us, step, 0, self._break("clock_set_forward", at_us))
         if at_us - self._last_us > MOST_BRIDGED_US:
             return Stamp(at_us, at_us, step, 0, self._break("outage", at_us))
         return Stamp(at_us, at_us, step)

@@ -10,7 +10,7 @@ from wattledger_streams.partitions import ACKNOWLEDGED
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.5
-READERS: Mapping[str, tuple[str, ...]] = {**ACKNOWLEDGED, "meter-book": ("allocations",)}
+READERS: Mapping[str, tuple[str, ...]] = {**ACKNOWLEDGED, "meter": (*ACKNOWLEDGED["meter"], "allocations")}
 """Consumer group (without prefix) → topics it acknowledges."""
 
 

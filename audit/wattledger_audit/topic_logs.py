@@ -38,6 +38,8 @@ def read_logs(kafka: Mapping[str, str], prefix: str, counts: Mapping[str, int]) 
     codec = Codec()
 
     def batch(decoded: Decoded, _: int) -> Batch:
+        if decoded.subject != "sample_batch":
+            raise BadRecord("wrong_subject", decoded.subject)
         return from_wire_batch(decoded.record)
 
     def event(decoded: Decoded, _: int) -> JobTopicEvent:

@@ -97,6 +97,15 @@ class Codec:
             raise BadRecord("trailing_bytes", f"{reader.subject}: {len(data) - body.tell()} bytes after the record")
         return Decoded(reader.subject, reader.version, record)
 
+    def newest_body(self, data: bytes, subject: str) -> memoryview | None:
+        """The Avro body of wire bytes that were written with the subject's newest version; None for all others. The
+        body is not looked at. No registry is asked: an id is known once a record with it was decoded.
+        """
+        reader = self._readers.get(data[:_HEADER])
+        if reader is None or reader.subject != subject or reader.reader_schema is not None:
+            return None
+        return memoryview(data)[_HEADER:]
+
     def _writer(self, subject: str) -> _Writer:
         entry = newest(subject)
         schema_id = entry.schema_id if self._registry is None else self._registry.register(subject, entry.schema)

@@ -16,10 +16,12 @@ from wattledger_core.revision import (
     Origin,
     Revision,
 )
-from wattledger_core.units import US_PER_DAY
+from wattledger_core.units import QUARTER_US, US_PER_DAY
 
 NO_LATE = -1
 FAILED = "failed"
+_SHORT_US = 8 * 4 * QUARTER_US
+"""Hulls up to eight hours are kept by quarter-hour: 33 places at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,13 @@ class _History:
 
 @dataclass(slots=True)
 class _Device:
-    """Allocations of one device by UTC day of their hull; those without an end stay open."""
+    """Allocations of one device by where their hull is: open ones, short ones by quarter-hour, long ones by UTC day.
+
+    A batch then looks at the jobs around it, however many the device had that day.
+    """
 
     open: dict[str, None] = field(default_factory=dict)
+    quarters: dict[int, dict[str, None]] = field(default_factory=dict)
     days: dict[int, dict[str, None]] = field(default_factory=dict)
 
     def place(self, allocation_id: str, hull: tuple[int, int]) -> None:
@@ -75,14 +81,18 @@ class _Device:
             self.open[allocation_id] = None
             return
         self.open.pop(allocation_id, None)
-        for day in range(start // US_PER_DAY, max(end - 1, start) // US_PER_DAY + 1):
-            self.days.setdefault(day, {})[allocation_id] = None
+        places, width_us = (self.quarters, QUARTER_US) if end - start <= _SHORT_US else (self.days, US_PER_DAY)
+        for place in range(start // width_us, max(end - 1, start) // width_us + 1):
+            places.setdefault(place, {})[allocation_id] = None
 
     def near(self, start_us: int, end_us: int) -> Collection[str]:
         """Ids that may overlap the interval, each once."""
-        closed = [
-            self.days[day] for day in range(start_us // US_PER_DAY, (end_us - 1) // US_PER_DAY + 1) if day in self.days
-        ]
+        closed = []
+        for places, width_us in ((self.quarters, QUARTER_US), (self.days, US_PER_DAY)):
+            if places:
+                first, last = start_us // width_us, (end_us - 1) // width_us
+                wanted = range(first, last + 1) if last - first < len(places) else sorted(places)
+                closed += [places[place] for place in wanted if place in places and first <= place <= last]
         if not closed:
             return self.open
         found = dict(self.open)

@@ -8,6 +8,11 @@ from faust.types.auth import CredentialsT
 
 from wattledger_streams.settings import WorkerSettings
 
+# A year. A worker that waits for ClickHouse longer than the poll interval, its buffer full, leaves its group and never
+# joins it again: aiokafka rejoins only after a fetch, and Faust fetches only after the rejoin. Whether a worker is
+# alive is the watchdog's and the guard's to say.
+_NO_POLL_INTERVAL_S = 366 * 86_400.0
+
 
 class SlowPath(RuntimeError):
     """Faust's C extensions are missing; its pure-Python stream acknowledges what it skips."""
@@ -34,14 +39,14 @@ def build_app(processor: str, settings: WorkerSettings) -> faust.App:
         broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_rebalance_timeout=settings.session_timeout_s,
         broker_request_timeout=max(40.0, settings.session_timeout_s * 2),
-        broker_max_poll_interval=3600.0,
+        broker_max_poll_interval=_NO_POLL_INTERVAL_S,
         broker_max_poll_records=2000,
         producer_acks=-1,
         topic_disable_leader=True,
         topic_allow_declare=False,
         topic_partitions=1,
         stream_wait_empty=True,
-        stream_buffer_maxsize=8192,
+        stream_buffer_maxsize=4096,
         web_enabled=False,
         consumer_auto_offset_reset="earliest",
         autodiscover=False,

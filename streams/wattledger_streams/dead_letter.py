@@ -8,6 +8,9 @@ from wattledger_streams.outbox import Outbox
 from wattledger_streams.settings import WorkerSettings
 
 log = structlog.get_logger()
+_ROOM_BYTES = 7_900_000
+"""Of a letter's key and value: the topics take records of 8,000,000 bytes, and a letter says more than its record."""
+_DETAIL_CHARS = 4000
 
 
 class TooManyDeadLetters(RuntimeError):
@@ -32,6 +35,11 @@ class DeadLetters:
     def put_aside(self, topic: str, partition: int, offset: int, key: bytes, raw: bytes, error: BadRecord) -> None:
         """Queue the dead letter; the caller settles the outbox before it acknowledges the record."""
         self._bad += 1
+        key_kept = key[: _ROOM_BYTES // 2]
+        raw_kept = raw[: _ROOM_BYTES - len(key_kept)]
+        detail = error.detail[:_DETAIL_CHARS]
+        if len(key_kept) + len(raw_kept) < len(key) + len(raw):
+            detail = f"{detail} (cut to fit: the key has {len(key)} bytes, the value {len(raw)})"
         DEAD_LETTERS.labels(self._processor, error.reason_code).inc()
         log.warning(
             "dead_letter",
@@ -39,17 +47,17 @@ class DeadLetters:
             partition=partition,
             offset=offset,
             reason=error.reason_code,
-            detail=error.detail,
+            detail=detail,
         )
         record = {
             "source_topic": topic.removeprefix(self._settings.topic_prefix),
             "source_partition": partition,
             "source_offset": offset,
             "reason_code": error.reason_code,
-            "detail": error.detail,
+            "detail": detail,
             "processor": self._processor,
-            "key": key,
-            "raw": raw,
+            "key": key_kept,
+            "raw": raw_kept,
         }
         name = topic.removeprefix(self._settings.topic_prefix)
         self._outbox.send(

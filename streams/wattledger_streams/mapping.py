@@ -3,9 +3,11 @@
 `from_wire_x` raises BadRecord with a reason code, the field and the value.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -37,6 +39,7 @@ __all__ = [
 
 Wire = dict[str, Any]
 _MIN_US, _MAX_US = 0, 1 << 53
+_MIN_ATTEMPT, _MAX_ATTEMPT = -(1 << 31), (1 << 31) - 1
 _DECIMAL_DIGITS = 25
 """Digits before the point of any amount: past them a table's Decimal(38, 12) and the core's rounding overflow."""
 _line_values = itemgetter(*Line._fields)
@@ -73,6 +76,7 @@ def _check_share(record: Wire) -> None:
         raise BadRecord("bad_share", f"share {num}/{den} of device {record['device']!r}: must be in (0, 1]")
 
 
+@lru_cache(maxsize=4096)
 def _decimal(name: str, text: str) -> Decimal:
     try:
         value = Decimal(text)
@@ -83,10 +87,6 @@ def _decimal(name: str, text: str) -> Decimal:
     if value.adjusted() >= _DECIMAL_DIGITS:
         raise BadRecord("bad_decimal", f"{name} is {text!r}: more than {_DECIMAL_DIGITS} digits before the point")
     return value
-
-
-def _optional_decimal(name: str, text: str | None) -> Decimal | None:
-    return None if text is None else _decimal(name, text)
 
 
 def from_wire_job_event(record: Wire) -> JobEvent:
@@ -231,7 +231,19 @@ def to_wire_usage_lines(group: Group) -> Wire:
     }
 
 
+def _check_row(record: Wire) -> None:
+    """What Avro lets through and no table can hold."""
+    if not -128 <= record["sign"] <= 127:
+        raise BadRecord("bad_sign", f"sign is {record['sign']}: must fit 8 bits")
+    attempt = record.get("attempt", 0)
+    if not _MIN_ATTEMPT <= attempt <= _MAX_ATTEMPT:
+        raise BadRecord("bad_attempt", f"attempt is {attempt}: must fit 32 bits")
+
+
 def from_wire_usage_lines(record: Wire) -> Group:
+    """Raises BadRecord for a line or total that no table can hold."""
+    for row in itertools.chain(record["lines"], record["totals"]):
+        _check_row(row)
     return Group(
         record["kind"], record["node"], record["start_us"], record["end_us"], record["partition"], record["offset"],
         record["cause_id"],
@@ -264,6 +276,9 @@ def from_wire_tenant_cost(record: Wire) -> list[CostRow]:
 
 
 def _row(record: Wire) -> CostRow:
+    _check_row(record)
     for name in ("rate", "pue", "cost"):
-        record[name] = _optional_decimal(name, record[name])
+        text = record[name]
+        if text is not None:
+            record[name] = _decimal(name, text)
     return CostRow._make(_row_values(record))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import faust
@@ -15,14 +16,19 @@ from wattledger_streams.app import build_app, raw_topic
 from wattledger_streams.crash import Watchdog, or_exit
 from wattledger_streams.dead_letter import DeadLetters
 from wattledger_streams.emit import Emitter
-from wattledger_streams.log_reader import LogReader, LogRecord, committed_offset
+from wattledger_streams.group_view import GroupView
+from wattledger_streams.guard import Guard
+from wattledger_streams.log_reader import LogReader, LogRecord
+from wattledger_streams.lost_records import OnLost, say_lost
 from wattledger_streams.mapping import from_wire_price_record
 from wattledger_streams.meter_partition import MeterPartition
 from wattledger_streams.metrics import RECORDS
 from wattledger_streams.outbox import Outbox
+from wattledger_streams.ownership import Ownership, kept_positions
 from wattledger_streams.partitions import partition_counts
+from wattledger_streams.sample_log import SampleLog
 from wattledger_streams.settings import WorkerSettings
-from wattledger_streams.verdicts import dead_samples
+from wattledger_streams.verdicts import DeadSamples
 
 log = structlog.get_logger()
 PROCESSOR = "meter"
@@ -32,7 +38,9 @@ _IDLE_S = 0.02
 class Meter:
     """The owned partitions. One lock: books, batches and corrections happen one after the other."""
 
-    def __init__(self, settings: WorkerSettings, codec: Codec, outbox: Outbox) -> None:
+    def __init__(
+        self, settings: WorkerSettings, codec: Codec, outbox: Outbox, ownership: Ownership, on_lost: OnLost = say_lost
+    ) -> None:
         self.lock = asyncio.Lock()
         self._settings = settings
         self._codec = codec
@@ -42,31 +50,68 @@ class Meter:
         self._emitter = Emitter(settings, codec, outbox, self._counts)
         self._dead = DeadLetters(PROCESSOR, settings, codec, outbox, self._counts["dead-letters"])
         self._price_log = PriceLog()
-        self._prices = LogReader(settings.kafka(), settings.topic("price-book"), 0, "wattledger-price-log")
+        self._on_lost = on_lost
+        self._prices = LogReader(settings.kafka(), settings.topic("price-book"), 0, "wattledger-price-log", on_lost)
+        self._prices.must_follow(0)  # prices are kept for ever
         self._late_prices: list[tuple[int, Price]] = []
         self._partitions: dict[int, MeterPartition] = {}
-        self._verdicts = dead_samples(settings, codec, self._counts["dead-letters"])
+        self._ownership = ownership
+        self._group = GroupView(settings.kafka(), settings.group(PROCESSOR))
+        self._generation = -1
+        self._delivered_in = -1
+        self._is_stale = True
+        self._verdicts = DeadSamples(settings, codec, self._counts["dead-letters"])
 
-    def own(self, partitions: set[int]) -> None:
-        """Take up newly assigned partitions and let go of revoked ones. Call under the lock."""
-        for partition in set(self._partitions) - partitions:
+    def rebalanced(self) -> None:
+        """The group has formed anew: what is owned, and what others did meanwhile, has to be looked at again."""
+        self._is_stale = True
+
+    async def renew(self) -> bool:
+        """After a rebalance: take up newly owned partitions, let go of others; False while the group forms. Call under
+        the lock.
+
+        A partition is kept as it is only over consecutive generations: whoever missed one (frozen, cut off) cannot
+        know what another did with it.
+        """
+        if not self._is_stale:
+            return True
+        found = await self._ownership.owned()
+        if found is None:
+            return False
+        self._is_stale = False
+        follows = found.generation in (self._generation, self._generation + 1)
+        self._generation = found.generation
+        await asyncio.to_thread(self._own, found.partitions, follows)
+        return True
+
+    def _own(self, partitions: frozenset[int], follows: bool) -> None:
+        self._verdicts.refresh()
+        for partition in set(self._partitions) - (partitions if follows else set()):
             self._partitions.pop(partition).close()
         for partition in sorted(partitions - set(self._partitions)):
-            first = committed_offset(
-                self._settings.kafka(), self._settings.group(PROCESSOR), self._samples_topic, partition
-            )
+            samples = SampleLog(
+                self._settings, self._codec, partition, partial(self._is_dead, partition),
+                partial(self._acknowledged, partition),
+            )  # fmt: skip
             owned = MeterPartition(
                 partition, self._counts["job-events"], self._settings, self._codec, self._outbox, self._emitter,
-                self._price_log, first,
+                self._price_log, samples, self._ownership.keep,
+                kept_positions(self._group, self._settings.topic("allocations"), partition), self._on_lost,
             )  # fmt: skip
             owned.catch_up()
-            self._load_prices(owned.kept_price)
+            self._load_prices(owned.done.price)
             self._partitions[partition] = owned
+
+    def _is_dead(self, partition: int, offset: int) -> bool:
+        return (partition, offset) in self._verdicts
+
+    def _acknowledged(self, partition: int) -> int:
+        return self._group.place((self._samples_topic, partition))[0]
 
     def _load_prices(self, end_offset: int) -> None:
         """Be as far in the price book as the partition was: a line priced with less would lack a step for good."""
-        while self._prices.next_offset < end_offset:
-            self._take_prices(self._prices.poll(timeout_s=0.1))
+        for record in self._prices.read_until(end_offset):
+            self._take_prices([record])
 
     async def read_books(self) -> bool:
         """Prices first (a due quarter-hour needs them), then every partition's allocations. Call under the lock."""
@@ -79,7 +124,7 @@ class Meter:
         records = self._prices.poll()
         self._take_prices(records)
         for owned in self._partitions.values():
-            if owned.kept_price < self._prices.next_offset:
+            if owned.done.price < self._prices.next_offset:
                 await owned.reprice(self._late_prices, self._prices.next_offset)
         return bool(records)
 
@@ -98,19 +143,28 @@ class Meter:
                 refused = BadRecord("price_refused", why)
                 self._dead.put_aside(record.topic, 0, record.offset, record.key, record.value, refused)
 
-    async def take(self, event: Any) -> None:
-        """Settle one sample record: waits for its marks, writes its lines and costs. Not acknowledged here."""
+    async def take(self, event: Any) -> bool:
+        """Settle one sample record: waits for its marks, writes its lines and costs. Not acknowledged here.
+
+        False for a record of a partition that this worker does not own (any more): it must not be acknowledged, and
+        comes again where it belongs.
+        """
         message = event.message
-        partition, offset, raw = message.partition, message.offset, message.value
-        if (partition, offset) in self._verdicts:
-            return  # a dead letter before a restart stays one
+        partition, offset, raw = message.partition, message.offset, message.value or b""
         while True:
             async with self.lock:
+                if message.generation_id > self._delivered_in or partition not in self._partitions:
+                    self._delivered_in = max(self._delivered_in, message.generation_id)
+                    self._is_stale = True
+                await self.renew()
                 if partition not in self._partitions:
-                    await asyncio.to_thread(self.own, {*self._partitions, partition})
+                    return False
+                if self._is_dead(partition, offset):
+                    self._partitions[partition].samples.skip(offset)
+                    return True
                 if self._try(partition, offset, message.key or b"", raw):
-                    return
-                await self._outbox.settle()
+                    return True
+                await self._emitter.settle()
                 moved = await self.read_books()
             if not moved:
                 await asyncio.sleep(_IDLE_S)
@@ -126,6 +180,8 @@ class Meter:
                 )
         except BadRecord as error:
             self._dead.put_aside(self._samples_topic, partition, offset, key, raw, error)
+            self._verdicts.add(partition, offset)
+            owned.samples.skip(offset)
             return True
         if verdict != READY:
             return False
@@ -135,48 +191,51 @@ class Meter:
         return True
 
     async def settle(self) -> None:
-        await self._outbox.settle()
+        await self._emitter.settle()
 
 
-async def _take_all(meter: Meter, stream: Any, events: Sequence[Any]) -> None:
-    for event in events:
-        await meter.take(event)
+async def _take_all(meter: Meter, guard: Guard, stream: Any, events: Sequence[Any]) -> None:
+    taken = [event for event in events if await meter.take(event)]
     # Persist, then acknowledge, in arrival order.
     async with meter.lock:
         await meter.settle()
-    for event in events:
-        await stream.ack(event)
+    await guard.acknowledge(stream, taken)
 
 
 def build_meter(settings: WorkerSettings) -> faust.App:
     """The meter app: one stream of samples, and a task that reads the books while no samples come."""
     app = build_app(PROCESSOR, settings)
     watchdog = Watchdog(settings.watchdog_s)
-    topic = settings.topic("gpu-samples")
+    guard = Guard(PROCESSOR, settings, partition_counts(settings))
+    guard.watch(app)
+    ownership = Ownership(app, settings, "gpu-samples")
     workers: list[Meter] = []
 
     def worker() -> Meter:
         if not workers:
-            workers.append(Meter(settings, Codec.for_url(settings.registry_url), Outbox(settings.kafka())))
+            codec = Codec.for_url(settings.registry_url)
+            workers.append(Meter(settings, codec, Outbox(settings.kafka()), ownership, guard.on_lost))
         return workers[0]
 
-    @app.agent(raw_topic(app, [topic]), concurrency=1)
+    @app.agent(raw_topic(app, [settings.topic("gpu-samples")]), concurrency=1)
     async def meter(stream: Any) -> None:
         async with or_exit(PROCESSOR):
-            async for events in stream.noack_take(settings.take_max, within=settings.take_within_s):
-                await _take_all(worker(), stream, events)
+            async for events in guard.takes(stream, settings.take_max, settings.take_within_s):
+                await _take_all(worker(), guard, stream, events)
+
+    @app.on_partitions_assigned.connect(weak=False)
+    async def assigned(sender: faust.App, assigned: Any, **_: Any) -> None:
+        worker().rebalanced()
 
     @app.task
     async def books() -> None:
         watchdog.start()
+        guard.start()
         async with or_exit(PROCESSOR):
             while not app.should_stop:
                 watchdog.beat()
-                owned = (
-                    {tp.partition for tp in app.consumer.assignment() if tp.topic == topic} if app.consumer else set()
-                )
                 async with worker().lock:
-                    await asyncio.to_thread(worker().own, owned)
+                    await worker().renew()
                     moved = await worker().read_books()
                 await asyncio.sleep(0 if moved else _IDLE_S)
 

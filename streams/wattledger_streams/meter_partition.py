@@ -14,13 +14,17 @@ from wattledger_schemas import BadRecord, Codec
 
 from wattledger_streams.emit import Emitter
 from wattledger_streams.log_reader import LogReader, LogRecord
+from wattledger_streams.lost_records import OnLost, say_lost
 from wattledger_streams.mapping import from_wire_allocation_record, from_wire_batch, from_wire_usage_lines
 from wattledger_streams.metrics import LATE_REVISIONS, SETTLED_S, STALE_SOURCES
 from wattledger_streams.outbox import Outbox
+from wattledger_streams.ownership import Keep, Positions
 from wattledger_streams.sample_log import SampleLog
 from wattledger_streams.settings import WorkerSettings
 
 log = structlog.get_logger()
+_NOT_OURS = ("too_short", "bad_magic", "undecodable", "trailing_bytes", "wrong_subject")
+"""What no sessions worker ever wrote, whatever its version."""
 
 
 class MeterPartition:
@@ -32,61 +36,73 @@ class MeterPartition:
 
     def __init__(
         self, partition: int, sources: int, settings: WorkerSettings, codec: Codec, outbox: Outbox, emitter: Emitter,
-        price_log: PriceLog, first_sample: int,
+        price_log: PriceLog, samples: SampleLog, keep: Keep, kept: Positions, on_lost: OnLost = say_lost,
     ) -> None:  # fmt: skip
         self.partition = partition
         self.meter = PartitionMeter(sources, settings.policy())
-        self.samples = SampleLog(settings, codec, partition, first_sample)
+        self.samples = samples
         self._settings = settings
         self._codec = codec
         self._outbox = outbox
         self._emitter = emitter
         self._price_log = price_log
         self._pricer = Pricer(price_log, settings.policy())
-        self._book = LogReader(settings.kafka(), settings.topic("allocations"), partition, settings.group("meter-book"))
-        prices_group = settings.group(f"meter-prices-{partition}")
-        self._prices = LogReader(settings.kafka(), settings.topic("price-book"), 0, prices_group)
-        self._kept_book = self._book.committed()
-        self.kept_price = self._prices.committed()
+        self._book = LogReader(
+            settings.kafka(), settings.topic("allocations"), partition, settings.group("meter"), on_lost
+        )
+        self._keep = keep
+        self._kept = self.done = kept
 
     def catch_up(self) -> None:
         """Read what was handled before a restart, silently, up to the kept position."""
-        for record in self._book.read_until(self._kept_book):
-            self.meter.read(self._decode(record))
+        self._book.must_follow(self._kept.book)
+        for record in self._book.read_until(self._kept.book):
+            self._read(record)
         self.meter.skip_due()
-        log.info("meter_caught_up", partition=self.partition, book=self._kept_book, price=self.kept_price)
+        log.info("meter_caught_up", partition=self.partition, book=self._kept.book, price=self._kept.price)
 
     def _decode(self, record: LogRecord) -> AllocationRecord:
         decoded = self._codec.decode(record.value)
         return from_wire_allocation_record(decoded.subject, decoded.record)
 
+    def _read(self, record: LogRecord) -> Reach | None:
+        try:
+            return self.meter.read(self._decode(record))
+        except BadRecord as error:
+            if error.reason_code in _NOT_OURS:
+                # The sink, which reads the same topic, puts it aside.
+                log.error("allocation_skipped", partition=record.partition, offset=record.offset, error=str(error))
+                return None
+            # Written by our own sessions: unreadable means wrong code, and skipping would lose a holder.
+            raise RuntimeError(f"allocations[{record.partition}]@{record.offset}: {error}") from error
+
     async def read_book(self) -> bool:
         """Take what has arrived in `allocations`: corrections and due quarter-hours go out, then the position."""
         records = self._book.poll()
         for record in records:
-            try:
-                reach = self.meter.read(self._decode(record))
-            except BadRecord as error:
-                # Written by our own sessions: unreadable means wrong code, and skipping would lose a holder.
-                raise RuntimeError(f"allocations[{record.partition}]@{record.offset}: {error}") from error
+            reach = self._read(record)
             if reach is not None:
                 LATE_REVISIONS.inc()
                 await self._correct(reach)
         quarters = list(self.meter.due_quarters(self._price_log.newest_tick_us))
         self._write(quarters)
         if records or quarters:
-            await self._outbox.settle()
-            self._keep_position()
+            await self._emitter.settle()
+            self._deal_with_book()
+        await self._keep_positions()
         return bool(records or quarters)
 
-    def _keep_position(self) -> None:
+    def _deal_with_book(self) -> None:
         """Only while the price book is as far as the marks: else a due quarter-hour may still be waiting for it."""
         book = self.meter.book
-        if self._price_log.newest_tick_us >= book.settled_us and self._book.next_offset > self._kept_book:
-            self._book.commit(self._book.next_offset)
-            self._kept_book = self._book.next_offset
+        if self._price_log.newest_tick_us >= book.settled_us:
+            self.done = self.done._replace(book=max(self._book.next_offset, self.done.book))
         SETTLED_S.labels(str(self.partition)).set(book.settled_us // 1_000_000)
         STALE_SOURCES.labels(str(self.partition)).set(len({s for found in book.stale_sources.values() for s in found}))
+
+    async def _keep_positions(self) -> None:
+        if self.done != self._kept and await self._keep(self.partition, self.done):
+            self._kept = self.done
 
     async def _correct(self, reach: Reach) -> None:
         self._write(self.meter.correct_quarters(reach))
@@ -94,7 +110,7 @@ class MeterPartition:
             group = self.meter.correct_batch(batch, self.partition, offset, reach)
             if group is not None:
                 self._write([group])
-        await self._outbox.settle()
+        await self._emitter.settle()
 
     def write_batch(self, batch: Batch, offset: int) -> None:
         """All that a settled batch writes; the caller settles the outbox and acknowledges."""
@@ -108,16 +124,15 @@ class MeterPartition:
 
     async def reprice(self, prices: Iterable[tuple[int, Price]], next_price_offset: int) -> None:
         """Late prices: every line written so far is read again from `usage-lines` and repriced, then the position."""
-        todo = [price for offset, price in prices if offset >= self.kept_price and self._pricer.reach(price)]
+        todo = [price for offset, price in prices if offset >= self.done.price and self._pricer.reach(price)]
         if todo:
-            await self._outbox.settle()
+            await self._emitter.settle()
             for lines in self._written_lines():
                 for price in todo:
                     self._emitter.costs(self._pricer.reprice(lines, price))
-            await self._outbox.settle()
-        if next_price_offset > self.kept_price:
-            self._prices.commit(next_price_offset)
-            self.kept_price = next_price_offset
+            await self._emitter.settle()
+        self.done = self.done._replace(price=max(next_price_offset, self.done.price))
+        await self._keep_positions()
 
     def _written_lines(self) -> Iterable[list[Line]]:
         topic = self._settings.topic("usage-lines")
@@ -125,7 +140,12 @@ class MeterPartition:
         try:
             end = max(reader.end_offset(), self._outbox.next_offset.get((topic, self.partition), 0))
             for record in reader.read_until(end):
-                yield from_wire_usage_lines(self._codec.decode(record.value).record).lines
+                try:
+                    decoded = self._codec.decode(record.value)
+                except BadRecord:
+                    continue  # not ours; the sink puts it aside
+                if decoded.subject == "usage_lines":
+                    yield from_wire_usage_lines(decoded.record).lines
         finally:
             reader.close()
 
@@ -138,4 +158,3 @@ class MeterPartition:
 
     def close(self) -> None:
         self._book.close()
-        self._prices.close()

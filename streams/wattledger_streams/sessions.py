@@ -14,6 +14,7 @@ from wattledger_schemas import BadRecord, Codec, Decoded, partition_for
 from wattledger_streams.app import build_app, raw_topic
 from wattledger_streams.crash import Watchdog, or_exit
 from wattledger_streams.dead_letter import DeadLetters
+from wattledger_streams.guard import Guard
 from wattledger_streams.log_reader import LogReader
 from wattledger_streams.mapping import (
     from_wire_job_event,
@@ -69,7 +70,7 @@ class Sessions:
         """Fold a batch in arrival order and settle what it wrote; the caller acknowledges after this returns."""
         for event in events:
             message = event.message
-            await self._fold(message.partition, message.offset, message.key or b"", message.value)
+            await self._fold(message.partition, message.offset, message.key or b"", message.value or b"")
         await self._outbox.settle()
         RECORDS.labels(PROCESSOR, "job-events").inc(len(events))
 
@@ -126,15 +127,16 @@ def build_sessions(settings: WorkerSettings) -> faust.App:
     """The sessions app."""
     app = build_app(PROCESSOR, settings)
     watchdog = Watchdog(settings.watchdog_s)
+    guard = Guard(PROCESSOR, settings, partition_counts(settings))
+    guard.watch(app)
 
     @app.agent(raw_topic(app, [settings.topic("job-events")]), concurrency=1)
     async def sessions(stream: Any) -> None:
         async with or_exit(PROCESSOR):
             worker = Sessions(settings, Codec.for_url(settings.registry_url), Outbox(settings.kafka()))
-            async for events in stream.noack_take(settings.take_max, within=settings.take_within_s):
+            async for events in guard.takes(stream, settings.take_max, settings.take_within_s):
                 await worker.take(events)
-                for event in events:
-                    await stream.ack(event)
+                await guard.acknowledge(stream, events)
 
     @app.timer(interval=1.0)
     async def beat() -> None:
@@ -143,5 +145,6 @@ def build_sessions(settings: WorkerSettings) -> faust.App:
     @app.task
     async def watch() -> None:
         watchdog.start()
+        guard.start()
 
     return app

@@ -16,20 +16,25 @@ from wattledger_sql.refresh import refresh
 
 from wattledger_streams.app import build_app, raw_topic
 from wattledger_streams.clickhouse_endpoint import ReadEndpoint, open_endpoint
-from wattledger_streams.clickhouse_store import Store, StoreUnavailable, open_store
+from wattledger_streams.clickhouse_store import Store, StoreRefused, StoreUnavailable, open_store
 from wattledger_streams.crash import Watchdog, or_exit
 from wattledger_streams.dead_letter import DeadLetters
+from wattledger_streams.guard import Guard
 from wattledger_streams.log_reader import LogReader
 from wattledger_streams.mapping import from_wire_price_record
-from wattledger_streams.metrics import RECORDS, RETRIES, ROWS, VIEWS_REFRESHED_S
+from wattledger_streams.metrics import RECORDS, RETRIES, ROWS, VIEWS_REFRESHED_S, WHOLE, WHOLE_REFUSED
 from wattledger_streams.outbox import Outbox
 from wattledger_streams.partitions import ACKNOWLEDGED, partition_counts
 from wattledger_streams.settings import WorkerSettings
-from wattledger_streams.sink_rows import Rows, sort_record
+from wattledger_streams.sink_rows import AVRO_SUBJECTS, FEWEST_AVRO_BYTES, Rows, Whole, sort_record
 from wattledger_streams.thresholds import Thresholds, observe
 
 log = structlog.get_logger()
 PROCESSOR = "sink"
+_ARRAY_END = b"\0"
+"""Both kinds of records that may be left whole end with an array."""
+_MOST_REFUSED = 5
+"""Takes in a row that ClickHouse did not decode, after which it is not asked to again before the next start."""
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -43,7 +48,9 @@ class Sink:
         self._counts = partition_counts(settings)
         self._dead = DeadLetters(PROCESSOR, settings, codec, outbox, self._counts["dead-letters"])
         self._prices: PriceLog | None = None
+        self._next_price = 0
         self._marks: dict[tuple[int, int], int] = {}
+        self._refused = 0
         self._inserted = 0
         self._refreshed = -1
         self.store: Store | None = None
@@ -70,7 +77,8 @@ class Sink:
             message = event.message
             topic = message.topic.removeprefix(self._settings.topic_prefix)
             self._sort(rows, topic, message.partition, message.offset, message.key or b"", message.value or b"")
-        done = await self._retry(lambda: self._store.run(rows.insert))
+        self._decode(rows, rows.give_back(FEWEST_AVRO_BYTES if self._refused < _MOST_REFUSED else None))
+        done = await self._insert(rows)
         for table, count in done.items():
             ROWS.labels(table).inc(count)
             self._inserted += count
@@ -79,22 +87,56 @@ class Sink:
         await self._outbox.settle()
         RECORDS.labels(PROCESSOR, "all").inc(len(events))
 
+    async def _insert(self, rows: Rows) -> dict[str, int]:
+        """What ClickHouse does not decode is decoded here, where a bad record is put aside and the others go on."""
+        try:
+            done = dict(await self._retry(lambda: self._store.run(rows.insert)))
+            WHOLE.inc(sum(map(len, rows.whole.values())))
+            self._refused = 0 if rows.whole else self._refused
+            return done
+        except StoreRefused as error:
+            if not rows.whole:
+                raise
+            self._refused += 1
+            WHOLE_REFUSED.inc()
+            log.warning("records_not_taken_whole", refused_in_a_row=self._refused, error=str(error))
+        self._decode(rows, rows.give_back())
+        return dict(await self._retry(lambda: self._store.run(rows.insert)))
+
     def _sort(self, rows: Rows, topic: str, partition: int, offset: int, key: bytes, raw: bytes) -> None:
-        if topic == "price-book" and self._prices is None:
-            self._prices = self._price_log(offset)
+        """A record of a kind that ClickHouse can decode is left whole, and counts as good until it says otherwise."""
+        subject = AVRO_SUBJECTS.get(topic)
+        body = self._codec.newest_body(raw, subject) if subject and raw.endswith(_ARRAY_END) else None
+        if body is not None:
+            rows.keep_whole(topic, Whole(Source(partition, offset), key, raw, body))
+            self._dead.count_good()
+        elif self._sort_decoded(rows, topic, partition, offset, key, raw):
+            self._dead.count_good()
+
+    def _decode(self, rows: Rows, whole: dict[str, list[Whole]]) -> None:
+        for topic, records in whole.items():
+            for (partition, offset), key, raw, _ in records:
+                self._sort_decoded(rows, topic, partition, offset, key, raw)
+
+    def _sort_decoded(self, rows: Rows, topic: str, partition: int, offset: int, key: bytes, raw: bytes) -> bool:
+        if topic == "price-book":
+            if self._prices is None or offset != self._next_price:
+                self._prices = self._price_log(offset)
+            self._next_price = offset + 1
         try:
             decoded = self._codec.decode(raw)
             sort_record(rows, topic, decoded, Source(partition, offset), self._prices or PriceLog())
         except BadRecord as error:
             if topic == "dead-letters":
                 log.error("unreadable_dead_letter", partition=partition, offset=offset, error=str(error))
-                return  # putting it aside again would go round for ever; the topic keeps it
+                return False  # putting it aside again would go round for ever; the topic keeps it
             self._dead.put_aside(self._settings.topic(topic), partition, offset, key, raw, error)
-            return
-        self._dead.count_good()
+            return False
+        return True
 
     def _price_log(self, end_offset: int) -> PriceLog:
-        """Prices below an offset, read again: a price's `known_us` is the last tick above it."""
+        """Prices below an offset, read again at the start and where offsets do not follow (another sink had the book
+        meanwhile): a price's `known_us` is the last tick above it."""
         prices = PriceLog()
         reader = LogReader(self._settings.kafka(), self._settings.topic("price-book"), 0, "wattledger-sink-prices")
         try:
@@ -148,6 +190,8 @@ def build_sink(settings: WorkerSettings) -> faust.App:
     """The sink app."""
     app = build_app(PROCESSOR, settings)
     watchdog = Watchdog(settings.watchdog_s)
+    guard = Guard(PROCESSOR, settings, partition_counts(settings))
+    guard.watch(app)
     opened = asyncio.Event()
     sinks: list[Sink] = []
 
@@ -155,20 +199,21 @@ def build_sink(settings: WorkerSettings) -> faust.App:
     async def sink(stream: Any) -> None:
         async with or_exit(PROCESSOR):
             await opened.wait()
-            async for events in stream.noack_take(settings.sink_take_max, within=settings.sink_take_within_s):
+            async for events in guard.takes(stream, settings.sink_take_max, settings.sink_take_within_s):
                 await sinks[0].take(events)
                 # Persist, then acknowledge, in arrival order.
-                for event in events:
-                    await stream.ack(event)
+                await guard.acknowledge(stream, events)
 
     @app.task
     async def keep() -> None:
         watchdog.start()
+        guard.start()
+        # It beats also while it waits for ClickHouse: only a loop that hangs is stalled.
+        beating = asyncio.create_task(_beat(watchdog))
         async with or_exit(PROCESSOR):
             sinks.append(Sink(settings, Codec.for_url(settings.registry_url), Outbox(settings.kafka())))
             await sinks[0].open()
             opened.set()
-            beating = asyncio.create_task(_beat(watchdog))
             while not app.should_stop:
                 await asyncio.sleep(settings.refresh_s)
                 await sinks[0].keep_fresh()

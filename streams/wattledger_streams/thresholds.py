@@ -20,7 +20,7 @@ from wattledger_core.threshold import (
     evaluate,
     state_from_events,
 )
-from wattledger_schemas import Codec
+from wattledger_schemas import BadRecord, Codec
 from wattledger_sql.query import query
 
 from wattledger_streams.log_reader import LogReader
@@ -97,7 +97,15 @@ class Thresholds:
             records = list(reader.read_until(reader.end_offset()))
         finally:
             reader.close()
-        return [from_wire_threshold_event(self._codec.decode(record.value).record) for record in records]
+        found = []
+        for record in records:
+            try:
+                decoded = self._codec.decode(record.value)
+            except BadRecord:
+                continue  # it goes to dead-letters where the topic is read
+            if decoded.subject == "threshold_event":
+                found.append(from_wire_threshold_event(decoded.record))
+        return found
 
     def write(self, observations: Sequence[Observation]) -> list[ThresholdEvent]:
         """Queue the events of the observations; the caller settles."""

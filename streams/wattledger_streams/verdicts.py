@@ -6,19 +6,31 @@ from wattledger_streams.log_reader import LogReader
 from wattledger_streams.settings import WorkerSettings
 
 
-def dead_samples(settings: WorkerSettings, codec: Codec, partitions: int) -> set[tuple[int, int]]:
-    """(partition, offset) of the `gpu-samples` records in `dead-letters`, read to its end now."""
-    found: set[tuple[int, int]] = set()
-    for partition in range(partitions):
-        reader = LogReader(settings.kafka(), settings.topic("dead-letters"), partition, "wattledger-verdicts")
-        try:
+class DeadSamples:
+    """(partition, offset) of the `gpu-samples` records in `dead-letters`, as of the last `refresh`."""
+
+    def __init__(self, settings: WorkerSettings, codec: Codec, partitions: int) -> None:
+        self._codec = codec
+        self._found: set[tuple[int, int]] = set()
+        self._readers = [
+            LogReader(settings.kafka(), settings.topic("dead-letters"), partition, "wattledger-verdicts")
+            for partition in range(partitions)
+        ]
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        return place in self._found
+
+    def add(self, partition: int, offset: int) -> None:
+        """A verdict of this worker."""
+        self._found.add((partition, offset))
+
+    def refresh(self) -> None:
+        """Read on to the end of now: another worker may have given a verdict on what comes here next."""
+        for reader in self._readers:
             for letter in reader.read_until(reader.end_offset()):
                 try:
-                    record = codec.decode(letter.value).record
+                    record = self._codec.decode(letter.value).record
                 except BadRecord:
                     continue
-                if record["source_topic"] == "gpu-samples":
-                    found.add((int(record["source_partition"]), int(record["source_offset"])))
-        finally:
-            reader.close()
-    return found
+                if record.get("source_topic") == "gpu-samples":
+                    self._found.add((int(record["source_partition"]), int(record["source_offset"])))

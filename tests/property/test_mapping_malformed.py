@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from wattledger_core.cost import CostRow
 from wattledger_core.event import NodeEvent
+from wattledger_core.line import Line
 from wattledger_schemas import BadRecord
 from wattledger_streams import mapping
 
@@ -136,9 +137,26 @@ def test_a_record_in_the_wrong_topic_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["rate", "pue", "cost"])
 def test_a_cost_row_with_no_number_is_refused(name: str) -> None:
-    row = dict.fromkeys(CostRow._fields)
+    row = {**dict.fromkeys(CostRow._fields), "sign": 1, "attempt": 0}
     with pytest.raises(BadRecord, match=f"bad_decimal: {name} is 'x'"):
         mapping.from_wire_tenant_cost({"rows": [{**row, name: "x"}]})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"sign": 300}, "bad_sign"), ({"sign": -129}, "bad_sign"), ({"attempt": 1 << 31}, "bad_attempt")],
+)
+def test_a_line_or_cost_row_that_no_table_can_hold_is_refused(change: Wire, reason: str) -> None:
+    numbers = dict.fromkeys(("attempt", "start_us", "end_us", "span_us", "device_us", "energy_uj"), 0)
+    line = {**dict.fromkeys(Line._fields, ""), **numbers, "line_id": "l", "sign": 1}
+    lines = {
+        "kind": "energy", "node": "n", "start_us": 0, "end_us": 1, "partition": 0, "offset": 0, "cause_id": "",
+        "lines": [line], "totals": [], "discrepancies": [],
+    }  # fmt: skip
+    assert mapping.from_wire_usage_lines(lines).lines[0].line_id == "l"
+    with pytest.raises(BadRecord) as caught:
+        mapping.from_wire_usage_lines({**lines, "lines": [{**line, **change}]})
+    assert caught.value.reason_code == reason
 
 
 def test_a_void_allocation_may_be_empty() -> None:

@@ -56,6 +56,8 @@ def named(made: type[Any], /, **special: st.SearchStrategy[Any]) -> st.SearchStr
         text = text.replace("decimal.", "")
         if name in special:
             drawn[name] = special[name]
+        elif name == "sign":
+            drawn[name] = st.integers(-128, 127)
         elif name in NARROW:
             drawn[name] = COUNT | st.none() if "None" in text else COUNT
         else:

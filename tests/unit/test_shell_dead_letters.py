@@ -80,3 +80,28 @@ def test_a_few_bad_records_among_many_good_ones_stop_nothing() -> None:
         dead.count_good()
     for offset in range(100):
         put_aside(dead, offset)
+
+
+@pytest.mark.parametrize(
+    ("key_bytes", "raw_bytes", "kept"),
+    [
+        (4, 7_000_000, (4, 7_000_000)),
+        (4, 7_999_000, (4, 7_899_996)),
+        (6_000_000, 1_000, (3_950_000, 1_000)),
+        (6_000_000, 6_000_000, (3_950_000, 3_950_000)),
+    ],
+)
+def test_a_record_too_large_for_a_letter_is_cut_and_the_letter_says_so(
+    key_bytes: int, raw_bytes: int, kept: tuple[int, int]
+) -> None:
+    outbox = KeptOutbox()
+    dead = dead_letters(outbox)
+    dead.put_aside("x.gpu-samples", 3, 7, b"k" * key_bytes, b"r" * raw_bytes, BadRecord("bad_magic", "d" * 9000))
+    [(_, _, _, value)] = outbox.sent
+    record = Codec().decode(value).record
+    assert (len(record["key"]), len(record["raw"])) == kept
+    assert len(value) < 8_000_000
+    said = f"(cut to fit: the key has {key_bytes} bytes, the value {raw_bytes})"
+    assert (said in record["detail"]) == (kept != (key_bytes, raw_bytes))
+    assert record["detail"].startswith("d" * 4000)
+    assert len(record["detail"]) < 4100
