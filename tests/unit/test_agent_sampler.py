@@ -264,12 +264,26 @@ def test_a_machine_without_devices_fills_no_log_and_begins_when_they_come(machin
 
 def test_a_clock_set_forward_is_a_gap_that_the_counter_bridges(machine: Machine) -> None:
     machine.run(5)
-    machine.clock.step(3600 * S)
+    machine.clock.step(290 * S)
     machine.run(20)
     machine.sampler.flush()
     batches = machine.batches()
     assert all(before[-1] == after[0] for before, after in pairwise(batches))
     assert machine.energy_uj() == 24 * 300 * S
+
+
+def test_a_clock_set_an_hour_forward_and_back_claims_only_the_time_that_passed(machine: Machine) -> None:
+    machine.run(5)
+    machine.clock.step(3600 * S)
+    machine.run(20)
+    machine.clock.step(-3600 * S)
+    machine.run(30)
+    machine.sampler.flush()
+    said = sorted({at for batch in machine.batches() for at in batch})
+    # a step is believed after ten seconds; till then time goes on as before
+    assert said == [*range(1, 16), *range(36, 56), *range(3616, 3636)]
+    gaps = [r["reason"] for subject, r in machine.records() if subject == "gap"]
+    assert gaps == ["clock_set_forward", "clock_set_back"]
 
 
 def test_after_more_than_a_week_a_batch_begins_anew_and_a_gap_says_so(machine: Machine) -> None:

@@ -29,7 +29,9 @@ def all_statements(layout: Layout) -> list[str]:
 
 def shape(statement: str) -> list[str]:
     """The lines of a statement that say where it runs and how the table is kept."""
-    return [line for line in statement.splitlines() if line.startswith(("ALTER", "CREATE", "ENGINE", "REFRESH"))]
+    return [
+        line for line in statement.splitlines() if line.startswith(("ALTER", "CREATE", "DROP", "ENGINE", "REFRESH"))
+    ]
 
 
 def test_released_migrations_are_as_they_were_released() -> None:
@@ -55,7 +57,7 @@ def test_apart_from_that_a_cluster_gets_the_same_statements() -> None:
 @pytest.mark.parametrize("layout", [SINGLE, CLUSTER], ids=["single", "cluster"])
 def test_every_rendered_statement_parses(chdb_client: Client, layout: Layout) -> None:
     for statement in all_statements(layout):
-        name = re.split(r"IF NOT EXISTS |ALTER TABLE ", statement)[1].split()[0]
+        name = re.split(r"IF NOT EXISTS |IF EXISTS |ALTER TABLE ", statement, maxsplit=1)[1].split()[0]
         assert name in chdb_client.query(f"EXPLAIN AST {statement}").result_rows[0][0]
 
 

@@ -250,6 +250,17 @@ def test_discrepancies_told_again_in_other_words_break_nothing(ledger_client: Cl
 
 
 @pytest.mark.chdb
+def test_the_totals_of_a_record_sent_twice_are_the_same_rows(ledger_client: Client) -> None:
+    counted = "SELECT count() FROM device_totals FINAL"
+    before = ledger_client.query(counted).result_rows
+    again = [total._replace(offset=total.offset + 900) for total in LEDGER.totals if total.kind == "energy"]
+    insert_device_totals(ledger_client, again)
+    assert broken(verify(ledger_client)) == set()
+    assert len(again) > 10
+    assert ledger_client.query(counted).result_rows == before
+
+
+@pytest.mark.chdb
 def test_the_content_law_hashes_what_the_tables_hash(chdb_client: Client) -> None:
     law = "".join(query("laws/content_intact").split())
     defaults = {

@@ -12,6 +12,11 @@ SELECT concat('device_totals ', total_id) AS what, toInt256(1) AS residual
 FROM device_totals
 WHERE content_hash != sipHash64(tuple(
     total_id, kind, group_start_at, group_end_at, node, device, in_service_us, energy_uj, measured_us, unknown_us,
+    sign, entry, of_total_id, cause_id
+))
+-- rows from before migration 0026, where the place of the sample record counted as content
+AND content_hash != sipHash64(tuple(
+    total_id, kind, group_start_at, group_end_at, node, device, in_service_us, energy_uj, measured_us, unknown_us,
     batch_partition, batch_offset, sign, entry, of_total_id, cause_id
 ))
 UNION ALL
