@@ -7,7 +7,11 @@ JARS := $(KAFKA)/libs
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 
-.PHONY: demo test check bench packages setup jars clean
+RIVALS := .cache/bench-venv
+MINUTES ?= 30
+SEED ?=
+
+.PHONY: demo test check faults soak bench bench-rivals packages setup jars clean
 
 demo: setup jars
 	$(BIN)/wattledger demo --out out/demo
@@ -22,8 +26,31 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/architecture
 
-bench: setup
+# Every fault of the list on Apache Kafka; the table goes to out/faults.md. `make test` runs the quick ones of them.
+faults: setup jars
+	$(BIN)/pytest tests/fault -m fault --faults
+
+# Faults at random: make soak MINUTES=30 [SEED=n]. The page goes to out/soak/soak.md.
+soak: setup jars
+	$(BIN)/python -m tests.fault_harness.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+# Tables in out/bench/. Prometheus takes part where it is installed (Debian: apt-get install prometheus).
+bench: setup jars bench-rivals
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/ingest.py --json out/bench/ingest.json --markdown out/bench/ingest.md
+	$(BIN)/python benchmarks/growth.py --json out/bench/growth.json --markdown out/bench/growth.md
+	$(BIN)/python benchmarks/month.py --json out/bench/month.json --markdown out/bench/month.md
+	$(BIN)/python benchmarks/restart.py --json out/bench/restart.json --markdown out/bench/restart.md
+	$(BIN)/python benchmarks/agent.py
+	$(BIN)/python benchmarks/audit.py
+
+# What the benchmark compares with has an environment of its own: its pins clash with ours.
+bench-rivals: $(RIVALS)/.installed
+
+$(RIVALS)/.installed: benchmarks/requirements-rivals.lock
+	@test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)
+	@$(RIVALS)/bin/python -m pip -q --disable-pip-version-check install --require-hashes -r benchmarks/requirements-rivals.lock
+	@touch $@
 
 # The agent as .deb and .rpm, in out/packages.
 packages: setup

@@ -1,3 +1,3 @@
 """Plugins of every test run."""
 
-pytest_plugins = ["tests.plugins_broker"]
+pytest_plugins = ["tests.plugins_broker", "tests.plugins_faults"]

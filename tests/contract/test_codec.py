@@ -41,6 +41,16 @@ def test_bad_bytes_are_refused_with_a_reason(raw: bytes, reason: str) -> None:
 CODEC = Codec()
 
 
+def test_the_body_is_given_of_records_of_the_newest_version_only() -> None:
+    assert bytes(CODEC.newest_body(RAW, "tick") or b"") == RAW[5:]
+    assert CODEC.newest_body(RAW, "mark") is None
+    for raw in (b"", RAW[:4], b"{" + RAW[1:], RAW[:1] + b"\0\0\0\7" + RAW[5:]):
+        assert CODEC.newest_body(raw, "tick") is None
+    versions = [entry for entry in catalogue() if entry.subject == "job_event"]
+    found = [CODEC.newest_body(b"\0" + entry.schema_id.to_bytes(4, "big"), "job_event") for entry in versions]
+    assert [body is not None for body in found] == [False] * (len(versions) - 1) + [True]
+
+
 @given(st.binary(max_size=200), st.sampled_from(catalogue()))
 def test_no_bytes_give_anything_but_a_record_or_a_bad_record(body: bytes, entry: object) -> None:
     header = b"\0" + entry.schema_id.to_bytes(4, "big")  # type: ignore[attr-defined]
@@ -112,7 +122,9 @@ def test_with_a_registry_ids_are_its_own_and_a_stranger_reads_them(registry: Reg
     writer.encode("mark", {"origin_partition": 0, "origin_offset": 1, "origin_seq": 0, "at_us": 5, "stale_sources": []})
     raw = writer.encode("tick", TICK)
     assert int.from_bytes(raw[1:5], "big") == 101
+    assert reader.newest_body(raw, "tick") is None, "no id is asked for to say so"
     assert reader.decode(raw) == ("tick", 1, TICK)
+    assert bytes(reader.newest_body(raw, "tick") or b"") == raw[5:]
     assert registry.asked[-1] == "/schemas/ids/101"
     reader.decode(raw)
     assert len([path for path in registry.asked if path.startswith("/schemas")]) == 1, "an id is asked for once"

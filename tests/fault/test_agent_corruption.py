@@ -3,6 +3,7 @@
 import random
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from wattledger_agent.wal import Wal
 
 from tests.unit.agent_records import covered, gaps, log_with, number_of, numbers, read_all, record, records
 
+pytestmark = pytest.mark.quick
 COUNT = 300
 FLIPS = 60
 
@@ -55,7 +57,10 @@ def check(path: Path, message: str) -> set[int]:
     return missing
 
 
-def test_a_flipped_bit_anywhere_loses_at_most_what_a_gap_record_names(logs: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.fault(2, f"a bit flipped in the log, at {FLIPS} places", "it starts; what is lost is in a gap record")
+def test_a_flipped_bit_anywhere_loses_at_most_what_a_gap_record_names(
+    logs: dict[str, Path], tmp_path: Path, seen: Callable[[str], None]
+) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -67,15 +72,22 @@ def test_a_flipped_bit_anywhere_loses_at_most_what_a_gap_record_names(logs: dict
         content[place] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
         lost.append(len(check(path, f"seed {seed}, flip {flip} at {place}")))
+    seen(
+        f"seed {seed}: lost {sum(lost)} of {FLIPS * COUNT} records, at most {max(lost)} by a flip, told by gap records"
+    )
     assert sorted(lost)[FLIPS // 2] <= 10, f"seed {seed}: a flip usually costs few records, not {sorted(lost)}"
 
 
+@pytest.mark.fault(2, "the log's file cut off", "what is left is read; a gap record tells that something is missing")
 @pytest.mark.parametrize("keep_share", [0.0, 0.001, 0.3, 0.6, 0.97])
-def test_a_truncated_file_gives_what_is_left_of_it(logs: dict[str, Path], tmp_path: Path, keep_share: float) -> None:
+def test_a_truncated_file_gives_what_is_left_of_it(
+    logs: dict[str, Path], tmp_path: Path, keep_share: float, seen: Callable[[str], None]
+) -> None:
     path = damaged_copy(logs["closed"], tmp_path / "cut")
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * keep_share)])
     missing = check(path, f"kept {keep_share}")
+    seen(f"cut to {keep_share:.1%} of its bytes: {len(missing)} of {COUNT} records missing, told by a gap record")
     assert missing
 
 
@@ -98,27 +110,36 @@ def test_a_record_with_a_wrong_checksum_is_set_aside_and_the_rest_goes_on(tmp_pa
     assert (gap["from_seq"], gap["count"], gap["reason"], gap["from_us"]) == (8, 1, "damaged", None)
 
 
-def test_a_flip_in_the_journal_is_noticed_though_sqlite_says_nothing(logs: dict[str, Path], tmp_path: Path) -> None:
-    rng = random.Random(5)
+@pytest.mark.fault(2, "a bit flipped in SQLite's journal, 12 times", "noticed; the damaged file is kept aside")
+def test_a_flip_in_the_journal_is_noticed_though_sqlite_says_nothing(
+    logs: dict[str, Path], tmp_path: Path, seen: Callable[[str], None]
+) -> None:
+    rng, lost = random.Random(5), 0
     for flip in range(12):
         path = damaged_copy(logs["killed"], tmp_path / str(flip))
         journal = Path(f"{path}-wal")
         content = bytearray(journal.read_bytes())
         content[rng.randrange(len(content) * 3 // 4)] ^= 1
         journal.write_bytes(content)
-        check(path, f"flip {flip}")
+        lost += len(check(path, f"flip {flip}"))
         assert (path.parent / "a.wal.corrupt-1-wal").read_bytes() == bytes(content)
+    seen(f"12 of 12 noticed and put aside; {lost} of {12 * COUNT} records lost, told by gap records")
 
 
-def test_a_torn_last_write_of_the_journal_is_no_damage(logs: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.fault(2, "an unfinished last write in the journal", "no damage: everything appended is there")
+def test_a_torn_last_write_of_the_journal_is_no_damage(
+    logs: dict[str, Path], tmp_path: Path, seen: Callable[[str], None]
+) -> None:
     path = damaged_copy(logs["killed"], tmp_path / "torn")
     journal = Path(f"{path}-wal")
     journal.write_bytes(journal.read_bytes() + bytes(1000))
     wal = Wal(path)
     assert (wal.files_put_aside, numbers(read_all(wal))) == (0, list(range(COUNT)))
+    seen(f"{COUNT} of {COUNT} records, nothing put aside")
 
 
-def test_damage_found_while_running_does_not_stop_the_agent(tmp_path: Path) -> None:
+@pytest.mark.fault(2, "pages zeroed under a running agent", "it goes on with a new file; a gap record says so")
+def test_damage_found_while_running_does_not_stop_the_agent(tmp_path: Path, seen: Callable[[str], None]) -> None:
     path = tmp_path / "a.wal"
     log_with(path, COUNT, size_bytes=1500).close()
     wal = Wal(path)
@@ -130,6 +151,7 @@ def test_damage_found_while_running_does_not_stop_the_agent(tmp_path: Path) -> N
     wal.append([record(COUNT, size_bytes=1500)])
     assert numbers(read_all(wal))[-1] == COUNT
     assert wal.files_put_aside == 1 and gaps(read_all(wal))
+    seen(f"put aside and gone on; gap records: {[gap['reason'] for gap in gaps(read_all(wal))]}")
 
 
 @pytest.mark.parametrize(

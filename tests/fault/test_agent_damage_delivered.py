@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from tests.fault.test_agent_disk_full import can_mount
 from tests.unit.agent_bare_batches import S, batch_of
 from tests.unit.agent_records import log_with, numbers, read_all, record, records
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.quick]
 COUNT = 200
 PAGE = 4096
 RATE = 1_500
@@ -69,9 +70,12 @@ def garble(content: bytearray, rng: random.Random) -> None:
 DAMAGES = [flip, flip, flip, flip, cut, cut, zero_page, zero_page, garble, garble]
 
 
+@pytest.mark.fault(
+    2, "log flipped, cut, zeroed, garbled; delivered", "what is missing in Kafka is what gap records name"
+)
 @pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
 def test_what_damage_takes_is_named_exactly_by_the_gap_records_that_arrive(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, is_encrypted: bool
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, is_encrypted: bool, seen: Callable[[str], None]
 ) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
@@ -83,7 +87,7 @@ def test_what_damage_takes_is_named_exactly_by_the_gap_records_that_arrive(
     wal.note_tick(b"tick", 1)
     wal.close()
     whole = (tmp_path / "whole.wal").read_bytes()
-    lost_somewhere = 0
+    lost_somewhere = lost = 0
     for place, damage in enumerate(DAMAGES[:: 2 if is_encrypted else 1]):
         content = bytearray(whole)
         damage(content, rng)
@@ -100,7 +104,8 @@ def test_what_damage_takes_is_named_exactly_by_the_gap_records_that_arrive(
         if any(gap["reason"] == "corrupt_count_unknown" for gap in found.gaps):
             continue
         assert found.named() == missing and found.counted() == len(missing), said
-        lost_somewhere += bool(missing)
+        lost_somewhere, lost = lost_somewhere + bool(missing), lost + len(missing)
+    seen(f"seed {seed}: {lost} records missing over {lost_somewhere} damages, exactly those named")
     assert lost_somewhere >= 2, f"seed {seed}: this damage shows nothing"
 
 
@@ -116,8 +121,9 @@ def test_an_emptied_file_is_told_with_a_gap_whose_count_is_unknown(
     assert [(gap["reason"], gap["count"]) for gap in found.gaps] == [("corrupt_count_unknown", 0)]
 
 
+@pytest.mark.fault(16, "a record larger than the topic takes", "named in a gap record; all others arrive in order")
 def test_a_record_that_the_broker_refuses_is_named_and_what_is_around_it_arrives_in_order(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     create_topics({"bootstrap.servers": kafka["bootstrap.servers"]}, topic_prefix, partitions=2)
     topic = ConfigResource(ConfigResource.Type.TOPIC, f"{topic_prefix}job-events", {"max.message.bytes": "20000"})
@@ -139,10 +145,14 @@ def test_a_record_that_the_broker_refuses_is_named_and_what_is_around_it_arrives
     [gap] = found.gaps
     assert (gap["from_seq"], gap["to_seq"], gap["count"], gap["reason"]) == (41, 41, 1, "refused_by_broker")
     assert (gap["from_us"], gap["to_us"]) == (40 * S, 40 * S)
+    seen("59 of 60 records in order, one gap record of one record: refused_by_broker")
 
 
+@pytest.mark.fault(
+    (7, 9), "broker SIGKILLed, an hour of event time, started again", "drained in order at a bounded rate"
+)
 def test_a_broker_away_for_an_hour_of_event_time_gets_every_tick_in_order_at_the_rate_allowed(
-    tmp_path: Path, broker: Broker, topic_prefix: str
+    tmp_path: Path, broker: Broker, topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     if broker.child is None or not broker.durable:
         pytest.skip(f"needs a broker of our own that keeps its data over a kill, not {broker.kind}")
@@ -177,6 +187,7 @@ def test_a_broker_away_for_an_hour_of_event_time_gets_every_tick_in_order_at_the
     times = [batch["ticks_us"] for batch in found.batches()]
     assert [int.from_bytes(one[-8:], "little") for one in times] == [n * 60 * S for n in range(1, 71)]
     assert sum(len(one) // 8 - 1 for one in times) == 420
+    seen(f"{waiting} batches waited; all 420 ticks in order, {backlog_bytes} bytes in {took_s:.1f} s at {RATE} bytes/s")
     # one burst is in the bucket and one in flight when it comes back
     assert backlog_bytes > 3 * RATE and took_s > (backlog_bytes - 2 * RATE) / RATE
 
@@ -199,9 +210,10 @@ print("TAKEN", taken)
 """
 
 
+@pytest.mark.fault((3, 4), "disk full for long, then delivery", "oldest given up, exactly those named in Kafka")
 @pytest.mark.skipif(not can_mount(), reason="needs the right to mount a tmpfs (root, and unshare)")
 def test_what_a_full_disk_cost_is_named_exactly_at_the_other_end(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     create_topics({"bootstrap.servers": kafka["bootstrap.servers"]}, topic_prefix, partitions=2)
     folder = tmp_path / "small"
@@ -214,6 +226,7 @@ def test_what_a_full_disk_cost_is_named_exactly_at_the_other_end(
     assert "TAKEN 6000" in done.stdout
     found = arrived(kafka, topic_prefix, "job-events")
     missing = set(range(6000)) - set(found.numbers())
+    seen(f"{len(missing)} of 6000 records given up for want of room, {found.counted()} named in gap records")
     assert len(found.every) == len(set(found.every))
     assert found.counted() == len(missing) > 0
     assert {gap["reason"] for gap in found.gaps} == {"disk_full"}
@@ -221,8 +234,9 @@ def test_what_a_full_disk_cost_is_named_exactly_at_the_other_end(
     assert max(gap["to_us"] for gap in found.gaps) == max(missing) * S
 
 
+@pytest.mark.fault(2, "two ticks of the journal damaged", "named in a gap record, the other ticks kept")
 def test_a_damaged_journal_of_ticks_is_named_at_the_other_end(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     wal = Wal(tmp_path / "a.wal")
     given = [wal.note_tick(b"%d" % number, number * S) for number in range(10)]
@@ -233,3 +247,4 @@ def test_a_damaged_journal_of_ticks_is_named_at_the_other_end(
     assert numbers(read_all(again)) == []
     [gap] = deliver(again, kafka, topic_prefix).gaps
     assert (gap["topic"], gap["from_seq"], gap["to_seq"], gap["count"]) == ("ticks", given[4], given[5], 2)
+    seen("8 of 10 ticks kept, a gap record names the two")

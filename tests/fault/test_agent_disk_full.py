@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,17 @@ def fill(folder: Path, policy: str) -> list[int]:
     return [int(word) for word in line.split()[1:]]
 
 
+@pytest.mark.quick
+@pytest.mark.fault(3, "a file system of 20 MB filled", "policy holds, gap records match, delivery frees it")
 @pytest.mark.skipif(not can_mount(), reason="needs the right to mount a tmpfs (root, and unshare)")
-def test_on_a_full_disk_the_policy_holds_gap_records_match_and_delivery_frees_it(tmp_path: Path) -> None:
+def test_on_a_full_disk_the_policy_holds_gap_records_match_and_delivery_frees_it(
+    tmp_path: Path, seen: Callable[[str], None]
+) -> None:
     taken, refused, lost, named, recovered = fill(tmp_path / "drop", "drop_oldest")
+    seen(f"drop_oldest: {taken} taken, {lost} given up, {named} named")
     assert (taken, refused, recovered) == (8000, 0, 1)
     assert lost == named > 0
     taken, refused, lost, named, recovered = fill(tmp_path / "block", "block")
+    seen(f"block: {taken} taken, {refused} groups refused, {lost} lost")
     assert refused > 0 and taken > 0
     assert (lost, named, recovered) == (0, 0, 1)

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from wattledger_agent.wal import Wal
 
 from tests.unit.agent_records import numbers, read_all
 
+pytestmark = pytest.mark.quick
 KILLS = 8
 _WRITE = """
 import os, random, sys
@@ -50,7 +53,12 @@ def run_and_kill(path: Path, rng: random.Random) -> list[list[int | str]]:
     return [[words[0], *map(int, words[1:])] for words in said]
 
 
-def test_no_appended_record_is_lost_and_no_group_is_torn_over_kills(tmp_path: Path) -> None:
+@pytest.mark.fault(
+    1, f"SIGKILL of a process that writes its log, {KILLS} times", "no appended record lost, no group torn"
+)
+def test_no_appended_record_is_lost_and_no_group_is_torn_over_kills(
+    tmp_path: Path, seen: Callable[[str], None]
+) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -78,4 +86,5 @@ def test_no_appended_record_is_lost_and_no_group_is_torn_over_kills(tmp_path: Pa
         assert last == max(acknowledged | extra, default=-1) + 1, f"seed {seed}: last tick is not the last group's"
         acknowledged |= extra
         wal.close()
+    seen(f"seed {seed}: {len(acknowledged)} records durable, {len(delivered)} delivered, none missing")
     assert len(acknowledged) > 500 and delivered

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tests import agent_loop_driver
 from tests.agent_delivery import Arrived, arrived
 from tests.agent_loop_driver import FLUSH, POINTS, T0, S
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.quick]
 RANDOM_KILLS = 4
 MOST_TICKS = 5000
 
@@ -76,8 +77,13 @@ def assert_delivered(found: Arrived, said: Said, seed: int) -> None:
     assert found.gaps == []
 
 
+@pytest.mark.fault(
+    1,
+    "agent SIGKILLed at every point of its loop and at random",
+    "every durable tick arrives, in batches that tile time",
+)
 def test_killed_at_every_point_of_the_loop_no_durable_tick_is_missing_and_none_is_counted_twice(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
@@ -106,10 +112,14 @@ def test_killed_at_every_point_of_the_loop_no_durable_tick_is_missing_and_none_i
         said.take(child.communicate(timeout=60)[0])
     assert said.ended and said.batches > 10
     assert_delivered(arrived(kafka, topic_prefix, "gpu-samples"), said, seed)
+    seen(f"seed {seed}: {died} kills, {len(said.ticks)} ticks durable, all of them delivered once")
 
 
+@pytest.mark.fault(
+    6, "agent stopped twice, a second agent started on its log", "the second is refused, no number is used twice"
+)
 def test_frozen_and_thawed_it_goes_on_where_it_was_and_a_second_agent_on_its_log_is_refused(
-    tmp_path: Path, kafka: dict[str, str], topic_prefix: str
+    tmp_path: Path, kafka: dict[str, str], topic_prefix: str, seen: Callable[[str], None]
 ) -> None:
     said = Said()
     with start(tmp_path / "a.wal", kafka, topic_prefix, 300) as child:
@@ -127,3 +137,4 @@ def test_frozen_and_thawed_it_goes_on_where_it_was_and_a_second_agent_on_its_log
         said.take(first + child.stdout.read())
     assert said.ended and len(said.ticks) == 300
     assert_delivered(arrived(kafka, topic_prefix, "gpu-samples"), said, 0)
+    seen(f"second agent ended with {second.returncode}; {len(said.ticks)} ticks of the first, all delivered once")

@@ -4,6 +4,7 @@ import random
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,8 @@ class Killer:
         self._settling.close()
 
 
-def test_ten_kills_change_no_row(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.fault(11, f"{KILLS} SIGKILLs of workers at work, at random", "the same rows as without, one by one")
+def test_ten_kills_change_no_row(broker: Broker, tmp_path: Path, seen: Callable[[str], None]) -> None:
     seed = secrets.randbelow(10**6)
     print(f"kill seed: {seed}")
     with Stack(settings(tmp_path, broker, "calm.")) as stack:
@@ -86,6 +88,8 @@ def test_ten_kills_change_no_row(broker: Broker, tmp_path: Path) -> None:
         client.close()
         restarts = stack.restarts
     print(f"killed: {killer.killed}, while idle: {killer.idle_kills}, restarts: {restarts}")
+    lines = len(expected["usage_lines"])
+    seen(f"seed {seed}: {restarts} restarts, {lines} lines, different rows: {difference(expected, got)}")
     assert len(killer.killed) == KILLS
     assert set(killer.killed) == set(WORKERS)
     assert killer.idle_kills == 0, "a kill while nothing is at work shows nothing"
