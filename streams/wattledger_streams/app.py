@@ -13,6 +13,10 @@ from wattledger_streams.settings import WorkerSettings
 # alive is the watchdog's and the guard's to say.
 _NO_POLL_INTERVAL_S = 366 * 86_400.0
 
+# A leader that assigns while a broker is just coming back may see no topic, and then gives nobody anything; the group
+# rests like that until its metadata changes (seen in a soak: for aiokafka's five minutes).
+_METADATA_MS = 5_000
+
 
 class SlowPath(RuntimeError):
     """Faust's C extensions are missing; its pure-Python stream acknowledges what it skips."""
@@ -40,6 +44,7 @@ def build_app(processor: str, settings: WorkerSettings) -> faust.App:
         broker_rebalance_timeout=settings.session_timeout_s,
         broker_request_timeout=max(40.0, settings.session_timeout_s * 2),
         broker_max_poll_interval=_NO_POLL_INTERVAL_S,
+        consumer_metadata_max_age_ms=_METADATA_MS,
         broker_max_poll_records=2000,
         producer_acks=-1,
         topic_disable_leader=True,

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Collection, Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
 from wattledger_streams.clock import monotonic_s
 from wattledger_streams.log_reader import patiently
@@ -28,6 +29,8 @@ class GroupView:
                 "isolation.level": "read_uncommitted",
             }
         )
+        self._admin = AdminClient(dict(kafka))
+        self._group = group
         self._lock = threading.Lock()
 
     def of(self, places: Collection[Place]) -> dict[Place, BrokerView]:
@@ -47,6 +50,21 @@ class GroupView:
         with self._lock:
             [found] = patiently(lambda left_s: self._consumer.committed([TopicPartition(*place)], left_s))
             return max(int(found.offset), 0), found.metadata or ""
+
+    def unassigned(self, places: Collection[Place]) -> set[Place]:
+        """Those that no member of the group has been given."""
+        members = patiently(self._described).members
+        given = {
+            (place.topic, place.partition)
+            for member in members
+            if member.assignment is not None
+            for place in member.assignment.topic_partitions
+        }
+        return set(places) - given
+
+    def _described(self, within_s: float) -> ConsumerGroupDescription:
+        asked = self._admin.describe_consumer_groups([self._group], request_timeout=min(within_s, _TIMEOUT_S))
+        return asked[self._group].result()
 
     def delivers(self, place: Place, offset: int) -> bool:
         """Whether a record at or above `offset` is delivered to this client."""

@@ -17,9 +17,10 @@ from wattledger_streams.group_view import GroupView
 from wattledger_streams.layout import EXIT_LAYOUT, Layout, LayoutChanged
 from wattledger_streams.lost_records import Lost, LostRecords
 from wattledger_streams.metrics import GUARD_WAIT_S
+from wattledger_streams.partitions import ACKNOWLEDGED
 from wattledger_streams.progress import Jump, Place, Progress, Seen
 from wattledger_streams.settings import WorkerSettings
-from wattledger_streams.stall import FETCH, BrokerView, Stall, StallRule
+from wattledger_streams.stall import FETCH, BrokerView, Stall, StallRule, Unowned
 
 log = structlog.get_logger()
 EXIT_LOG_WENT_BACK = 73
@@ -43,6 +44,8 @@ class Guard:
         self._layout = Layout(settings, renewed=True)
         self._layout_due_s = 0.0
         self._rule = StallRule(self._limit_s)
+        self._unowned = Unowned()
+        self._topics = [settings.topic(name) for name in ACKNOWLEDGED[processor]]
         self._back: dict[Place, int] = {}
         self._stop = threading.Event()
 
@@ -109,6 +112,7 @@ class Guard:
                 self.look(monotonic_s())
             except KafkaException as error:
                 self._rule.broker_away()
+                self._unowned.broker_away()
                 log.warning("guard_not_answered", error=str(error))
             self._stop.wait(self._every_s)
 
@@ -124,6 +128,7 @@ class Guard:
         self._look_for_log_gone_back(views)
         if self._limit_s > 0:
             self._look_for_stall(now_s, seen, views)
+            self._look_for_unowned(now_s, seen)
 
     def _check_layout(self) -> None:
         try:
@@ -170,6 +175,24 @@ class Guard:
                 partition=stall.place[1],
                 offset=stall.offset,
                 waited_s=round(stall.waited_s, 1),
+                limit_s=self._limit_s,
+                processor=self._processor,
+            )
+            self._end(EXIT_STALLED)
+
+    def _look_for_unowned(self, now_s: float, seen: Seen) -> None:
+        """A group can come to rest with nobody owning what there is; a member that joins anew sets it going."""
+        waited_s = self._unowned.waited_s(now_s, bool(seen.owned))
+        if waited_s <= self._limit_s:
+            return
+        topics = {topic: self._counts[topic] for topic in self._topics}
+        places = {(topic, partition) for topic, count in topics.items() for partition in range(count)}
+        if left := self._view.unassigned(places):
+            log.error(
+                "worker_stalled",
+                kind="unowned",
+                unassigned=sorted(left),
+                waited_s=round(waited_s, 1),
                 limit_s=self._limit_s,
                 processor=self._processor,
             )

@@ -81,3 +81,22 @@ class StallRule:
             before, idle_s = position, seen.idle_s
         self._silent[place] = (before, idle_s)
         return [Stall(FETCH, place, position, seen.idle_s - idle_s)]
+
+
+class Unowned:
+    """How long a worker has owned nothing, as far as the broker was asked meanwhile."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+
+    def broker_away(self) -> None:
+        self._since_s = None
+
+    def waited_s(self, now_s: float, owns: bool) -> float:
+        """Seconds without a partition; 0 while there is one."""
+        if owns:
+            self._since_s = None
+            return 0.0
+        if self._since_s is None:
+            self._since_s = now_s
+        return now_s - self._since_s

@@ -8,7 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from wattledger_audit.broker import Broker
 
-from tests.fault_harness.aftermath import PARTITIONS, check_settled, eventful, members, until, wait_struck
+from tests.fault_harness.aftermath import PARTITIONS, check_settled, eventful, members, owns_all, until, wait_struck
 from tests.fault_harness.checker import Finding, assert_exact
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.planted import BUGS
@@ -159,9 +159,10 @@ def test_a_commit_on_rebalance_before_the_settle_is_caught(
     ) as cluster:  # fmt: skip
         cluster.publish(first)
         until(lambda: set(cluster.lag().behind) == {"meter:gpu-samples"}, "the meter waits for marks", every_s=0.5)
+        [first_one] = members(cluster, "meter")
         cluster.fleet.faults.clear()
         cluster.scale("meter", 2)
-        until(lambda: len([one for one in members(cluster, "meter") if one.places]) == 2, "two own", every_s=0.3)
+        until(lambda: owns_all(cluster, "meter", first_one.name), "the second meter owns all", every_s=0.3)
         cluster.kill("meter", 0)
         cluster.publish([one for one in emissions if id(one) not in sent])
         findings = {finding.what: finding for finding in check_settled(cluster, world)}

@@ -14,8 +14,10 @@ from wattledger_audit.broker import Broker
 
 from tests.fault_harness.aftermath import (
     PARTITIONS,
+    READS,
     eventful,
     members,
+    owns_all,
     settle_exact,
     until,
     wait_struck,
@@ -28,7 +30,6 @@ EXACT = "billed once: ledger and topics are the truth to the last digit"
 SMALL_TAKES = {"WATTLEDGER_TAKE_MAX": "16", "WATTLEDGER_SINK_TAKE_MAX": "60"}
 KILLED = -signal.SIGKILL
 ESCAPED = 70
-READS = {"sessions": "job-events", "meter": "gpu-samples", "sink": "usage-lines"}
 
 KILLS = {
     "sessions": (
@@ -217,13 +218,6 @@ def test_a_zombie_changes_no_total(
         told = settle_exact(cluster, world)
         exits = cluster.exits
     seen(f"each frozen ({launch}), lost its partitions, thawed as a zombie; exits {exits}; {told}")
-
-
-def owns_all(cluster: Cluster, processor: str, gone: str = "") -> bool:
-    """Whether every partition that a processor reads has an owner, and `gone` is not in the group."""
-    there = members(cluster, processor)
-    places = {place for member in there for place in member.places if place[0] == READS[processor]}
-    return gone not in {member.name for member in there} and len(places) == PARTITIONS
 
 
 def is_further(cluster: Cluster, processor: str, before: int) -> bool:

@@ -12,6 +12,8 @@ from tests.fault_harness.world import Plan, World
 
 PARTITIONS = 3
 """Three nodes of a world then lie in two partitions, and one is empty."""
+READS = {"sessions": "job-events", "meter": "gpu-samples", "sink": "usage-lines"}
+"""A topic that each processor reads through its group."""
 
 
 def eventful(seed: int, **changes: int | float) -> World:
@@ -103,3 +105,10 @@ def members(cluster: Cluster, group: str) -> list[Member]:
         )
         for member in future.result(20).members
     ]
+
+
+def owns_all(cluster: Cluster, processor: str, gone: str = "") -> bool:
+    """Whether every partition that a processor reads has an owner, and `gone` is not in the group."""
+    there = members(cluster, processor)
+    places = {place for member in there for place in member.places if place[0] == READS[processor]}
+    return gone not in {member.name for member in there} and len(places) == PARTITIONS

@@ -5,7 +5,7 @@ not planted would show nothing.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context
 from importlib import import_module
@@ -64,20 +64,16 @@ def commit_on_rebalance() -> None:
 
         return taking
 
-    def committing(watch: Any) -> Any:
-        def watching(self: Any, app: Any) -> None:
-            watch(self, app)
+    def committing(revoke: Any) -> Any:
+        async def revoking(self: Any, revoked: Any) -> None:
+            done = {place: offset for place, offset in received.items() if place in revoked}
+            await self.consumer._commit_offsets(done)
+            await revoke(self, revoked)
 
-            async def let_go(sender: Any, revoked: Iterable[Any], **_: Any) -> None:
-                done = {place: offset for place, offset in received.items() if place in revoked}
-                await sender.consumer._commit_offsets(done)
-
-            app.on_partitions_revoked.connect(let_go, weak=False)
-
-        return watching
+        return revoking
 
     _replace(guard, "takes", noting)
-    _replace(guard, "watch", committing)
+    _replace(_module("faust").App, "_on_partitions_revoked", committing)
 
 
 def place_kept_before_settled() -> None:

@@ -10,6 +10,7 @@ import argparse
 import json
 import secrets
 import shutil
+import signal
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -126,6 +127,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="draws the world and the faults; drawn when not given")
     parser.add_argument("--out", type=Path, default=Path("out/soak"))
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is taken down
     seed = secrets.randbelow(10**6) if given.seed is None else given.seed
     print(f"seed {seed}: repeat with --seed {seed} --minutes {given.minutes:g}", flush=True)
     shutil.rmtree(given.out, ignore_errors=True)

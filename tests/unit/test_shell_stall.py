@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from wattledger_streams.guard import longest
 from wattledger_streams.progress import Jump, Progress, Seen
-from wattledger_streams.stall import COMMIT, FETCH, BrokerView, Stall, StallRule
+from wattledger_streams.stall import COMMIT, FETCH, BrokerView, Stall, StallRule, Unowned
 
 PLACE = ("job-events", 0)
 LIMIT_S = 60.0
@@ -157,3 +157,12 @@ def test_only_long_waits_for_a_take_count_as_idle() -> None:
     assert progress.seen(531).idle_s == 30
     progress.received([message(3)], 541)
     assert progress.seen(900).idle_s == 40
+
+
+def test_a_worker_without_a_partition_waits_from_when_it_lost_the_last_while_the_broker_answers() -> None:
+    unowned = Unowned()
+    assert [unowned.waited_s(now, owns=False) for now in (100, 130, 161)] == [0, 30, 61]
+    assert unowned.waited_s(162, owns=True) == 0
+    assert [unowned.waited_s(now, owns=False) for now in (170, 175)] == [0, 5]
+    unowned.broker_away()
+    assert unowned.waited_s(400, owns=False) == 0
