@@ -4,7 +4,7 @@ import threading
 from collections.abc import Collection, Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
+from confluent_kafka.admin import AdminClient
 
 from wattledger_streams.clock import monotonic_s
 from wattledger_streams.log_reader import patiently
@@ -53,18 +53,16 @@ class GroupView:
 
     def unassigned(self, places: Collection[Place]) -> set[Place]:
         """Those that no member of the group has been given."""
-        members = patiently(self._described).members
-        given = {
+        return set(places) - patiently(self._given)
+
+    def _given(self, within_s: float) -> set[Place]:
+        asked = self._admin.describe_consumer_groups([self._group], request_timeout=min(within_s, _TIMEOUT_S))
+        return {
             (place.topic, place.partition)
-            for member in members
+            for member in asked[self._group].result().members
             if member.assignment is not None
             for place in member.assignment.topic_partitions
         }
-        return set(places) - given
-
-    def _described(self, within_s: float) -> ConsumerGroupDescription:
-        asked = self._admin.describe_consumer_groups([self._group], request_timeout=min(within_s, _TIMEOUT_S))
-        return asked[self._group].result()
 
     def delivers(self, place: Place, offset: int) -> bool:
         """Whether a record at or above `offset` is delivered to this client."""

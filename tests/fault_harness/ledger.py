@@ -13,10 +13,6 @@ _MICROS = "toUnixTimestamp64Micro"
 _QUARTER = "intDiv(toUnixTimestamp64Micro(start_at), 900000000) * 900000000"
 
 
-class UnknownAllocation(AssertionError):
-    """A line names an allocation that no revision in the tables is about."""
-
-
 class Ledger:
     """The tables, read with FINAL and folded by sign."""
 
@@ -86,10 +82,8 @@ class Ledger:
     def _holder(self, allocation_id: str) -> Holder | None:
         if not allocation_id:
             return None
-        found = self._holders.get(allocation_id)
-        if found is None:
-            raise UnknownAllocation(f"allocation {allocation_id} is in lines, and no revision is about it")
-        return found
+        # one that no revision in the tables is about is nobody's: what names it is then not true
+        return self._holders.get(allocation_id) or Holder("no revision is about", allocation_id, 0, 0)
 
     def repeated_ids(self) -> dict[str, int]:
         """By table: ids under which more than one row stands."""

@@ -83,9 +83,10 @@ def place_kept_before_settled() -> None:
     def early(read: Any) -> Any:
         async def reading(self: Any) -> bool:
             emitter, keep = self._emitter, self._keep
+            before = _queued(emitter)
 
             async def keeping(partition: int, positions: Any) -> bool:
-                if emitter._gathered:
+                if _queued(emitter) > before:
                     return bool(await keep(partition, positions))
                 return bool(await keep.__wrapped__(keep.__self__, partition, positions))
 
@@ -98,6 +99,10 @@ def place_kept_before_settled() -> None:
         return reading
 
     _replace(_module("wattledger_streams.meter_partition").MeterPartition, "read_book", early)
+
+
+def _queued(emitter: Any) -> int:
+    return sum(map(len, emitter._gathered.values()))
 
 
 class _NeverSettled:
@@ -145,9 +150,10 @@ def id_made_at_insert() -> None:
 
         return adding
 
-    _replace(_module("wattledger_streams.sink_rows").Rows, "add", renaming)
+    rows = _module("wattledger_streams.sink_rows").Rows
+    _replace(rows, "add", renaming)
     # every record is decoded here: what ClickHouse decodes has no place where an id could be made
-    _replace(_module("wattledger_streams.sink"), "FEWEST_AVRO_BYTES", lambda _: 1 << 62)
+    _replace(rows, "give_back", lambda give: lambda self, *_: give(self))
 
 
 def unreversed_correction() -> None:
