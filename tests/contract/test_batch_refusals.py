@@ -61,6 +61,6 @@ def test_what_an_invalid_counter_cell_holds_moves_no_reading(junk: int) -> None:
 
 @pytest.mark.parametrize("text", ["1E+25", "1E+999", "-1E+60"])
 def test_an_amount_too_long_to_round_is_refused(text: str) -> None:
-    row = dict.fromkeys(CostRow._fields)
+    row = {**dict.fromkeys(CostRow._fields), "sign": 1, "attempt": 0}
     with pytest.raises(BadRecord, match=r"bad_decimal: rate is .* digits before the point"):
         mapping.from_wire_tenant_cost({"rows": [{**row, "rate": text}]})

@@ -79,30 +79,36 @@ def commit_on_rebalance() -> None:
 def place_kept_before_settled() -> None:
     """The meter keeps its place in the book when quarter-hours and corrections are queued, not when they are out. The
     launcher counts only such places."""
+    partition = _module("wattledger_streams.meter_partition").MeterPartition
+    too_early: set[int] = set()
 
     def early(read: Any) -> Any:
         async def reading(self: Any) -> bool:
-            emitter, keep = self._emitter, self._keep
-            before = _queued(emitter)
-
-            async def keeping(partition: int, positions: Any) -> bool:
-                if _queued(emitter) > before:
-                    return bool(await keep(partition, positions))
-                return bool(await keep.__wrapped__(keep.__self__, partition, positions))
-
-            self._emitter, self._keep = _NeverSettled(emitter), keeping
+            emitter = self._emitter
+            self._emitter = _NeverSettled(emitter)
+            too_early.add(id(self))
             try:
                 return bool(await read(self))
             finally:
-                self._emitter, self._keep = emitter, keep
+                too_early.discard(id(self))
+                self._emitter = emitter
 
         return reading
 
-    _replace(_module("wattledger_streams.meter_partition").MeterPartition, "read_book", early)
+    def uncounted(keep_positions: Any) -> Any:
+        async def keeping(self: Any) -> None:
+            keep = self._keep
+            if id(self) not in too_early or not self._emitter.has_more:
+                self._keep = lambda *args: keep.__wrapped__(keep.__self__, *args)
+            try:
+                await keep_positions(self)
+            finally:
+                self._keep = keep
 
+        return keeping
 
-def _queued(emitter: Any) -> int:
-    return sum(map(len, emitter._gathered.values()))
+    _replace(partition, "read_book", early)
+    _replace(partition, "_keep_positions", uncounted)
 
 
 class _NeverSettled:
@@ -110,9 +116,18 @@ class _NeverSettled:
 
     def __init__(self, emitter: Any) -> None:
         self._emitter = emitter
+        self._queued = self._count()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._emitter, name)
+
+    def _count(self) -> int:
+        return sum(map(len, self._emitter._gathered.values()))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether rows were queued since."""
+        return self._count() > self._queued
 
     async def settle(self) -> None:
         """Not yet."""

@@ -168,6 +168,21 @@ def late_price_in_place(found: Run) -> None:
     found.records["tenant-cost"] = costs_topic(Codec(), kept)
 
 
+def revision_lost(found: Run) -> None:
+    """Every revision of an allocation that lines name."""
+    name = found.rows.lines[line_where(found, lambda line: bool(line.allocation_id))].allocation_id
+    found.rows.allocations = {
+        partition: [record for record in kept if getattr(record, "allocation_id", "") != name]
+        for partition, kept in found.rows.allocations.items()
+    }
+
+
+def original_unpriced(found: Run) -> None:
+    n = cost_where(found, lambda row: row.status == "priced" and row.entry == "original")
+    row = found.rows.cost_rows[n]
+    found.rows.cost_rows[n] = row._replace(status="unpriced", price_id="", rate=None, pue=None, cost=None)
+
+
 def without(topic: str, n: int = 3) -> Callable[[Run], None]:
     def spoil(found: Run) -> None:
         value = found.records[topic][n].value
@@ -229,6 +244,8 @@ PLANTED: dict[str, tuple[Callable[[Run], None], str]] = {
     "a cost that is not quantity times rate": (cost_off_everywhere, "tenant-cost: rows whose cost is not"),
     "amounts of a tenant off": (cost_off, "amounts by tenant and component"),
     "a late price applied in place": (late_price_in_place, "original cost rows that keep the price known"),
+    "an original row that says it had no price": (original_unpriced, "original cost rows that keep the price known"),
+    "the revisions of a held allocation lost": (revision_lost, LINES),
     "a sample record lost": (without("gpu-samples"), "gpu-samples in Kafka"),
     "a job event lost": (without("job-events"), "job-events in Kafka"),
     "a price lost": (without("price-book", 0), "price-book in Kafka"),
