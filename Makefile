@@ -28,7 +28,7 @@ check: setup
 
 # Every fault of the list on Apache Kafka; the table goes to out/faults.md. `make test` runs the quick ones of them.
 faults: setup jars
-	$(BIN)/pytest tests/fault -m fault --faults
+	$(BIN)/pytest tests/fault tests/integration/test_fault_cluster.py -m fault --faults
 
 # Faults at random: make soak MINUTES=30 [SEED=n]. The page goes to out/soak/soak.md.
 soak: setup jars

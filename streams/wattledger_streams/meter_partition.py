@@ -88,7 +88,8 @@ class MeterPartition:
         self._write(quarters)
         if records or quarters:
             await self._emitter.settle()
-            self._deal_with_book()
+        if records or quarters or self.done.book < self._book.next_offset:
+            self._deal_with_book()  # also when it was only the price book that had to come
         await self._keep_positions()
         return bool(records or quarters)
 

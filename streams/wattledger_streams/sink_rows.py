@@ -32,8 +32,8 @@ TABLES = (
 AVRO_SUBJECTS = {"usage-lines": "usage_lines", "tenant-cost": "tenant_cost"}
 """Topics whose records can be inserted as the Avro that they came as, with the subject that they must have then."""
 
-FEWEST_AVRO_BYTES = 500_000
-"""Bytes of a topic's records in one take from which that costs less than to decode them here: 200 records of eight
+FEWEST_AVRO_BYTES = 300_000
+"""Bytes of a topic's records in one take from which that costs less than to decode them here: some 120 records of eight
 lines, or a few of 200 cost rows (measured: sql/README.md)."""
 
 _AVRO_FROM = {"usage_lines": "usage-lines", "cost_rows": "tenant-cost"}

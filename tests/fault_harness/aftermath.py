@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.fault_harness.checker import Finding, assert_exact, check
@@ -90,11 +91,18 @@ class Member:
     places: frozenset[tuple[str, int]]
 
 
-def members(cluster: Cluster, group: str) -> list[Member]:
-    """Who is in a consumer group now, by the coordinator's word."""
-    admin = AdminClient({**cluster.kafka})
-    name = f"{cluster.prefix}wattledger-{group}"
-    [future] = admin.describe_consumer_groups([name], request_timeout=20).values()
+def members(cluster: Cluster, group: str, within_s: float = 60) -> list[Member]:
+    """Who is in a consumer group now, by the coordinator's word; asked again while it does not answer."""
+    name, end_s = f"{cluster.prefix}wattledger-{group}", time.monotonic() + within_s
+    while True:
+        admin = AdminClient({**cluster.kafka})  # one that nothing holds takes its answers with it
+        [future] = admin.describe_consumer_groups([name], request_timeout=5).values()
+        try:
+            found = future.result(6).members
+            break
+        except (TimeoutError, KafkaException):
+            if time.monotonic() > end_s:
+                raise
     return [
         Member(
             str(member.member_id),
@@ -103,7 +111,7 @@ def members(cluster: Cluster, group: str) -> list[Member]:
                 for place in (member.assignment.topic_partitions if member.assignment else ())
             ),
         )
-        for member in future.result(20).members
+        for member in found
     ]
 
 

@@ -30,6 +30,9 @@ def until(is_so: Callable[[], bool], what: str, within_s: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.fault(
+    (11, 13, 14), "workers killed, frozen and scaled while records flow", "the rows of replay, one by one"
+)
 def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
     broker: Broker, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -41,9 +44,9 @@ def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
         cluster.freeze("sessions")
         cluster.kill("sink", sig=signal.SIGTERM)
         cluster.thaw("sessions")
-        assert publishing.join(120) > 200
+        assert publishing.join(300) > 200
         cluster.scale("meter", 1)
-        cluster.settle(120)
+        cluster.settle(300)
         client = cluster.client()
         wait_fresh(client)
         expected = assert_rows_equal_replay(cast(Stack, cluster), client)
@@ -55,6 +58,9 @@ def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
     assert len(expected.lines) > 500
 
 
+@pytest.mark.fault(
+    (9, 11, 19, 20), "injected kills, an insert's answer lost, ClickHouse and the broker killed", "the rows of replay"
+)
 def test_over_proxies_with_a_server_and_injected_kills_it_settles_on_the_rows_of_replay(
     apache_kafka: Path, tmp_path: Path
 ) -> None:
@@ -63,18 +69,18 @@ def test_over_proxies_with_a_server_and_injected_kills_it_settles_on_the_rows_of
     with Cluster(tmp_path, clickhouse="server", broker_proxy=True, launch=launch) as cluster:
         assert apache_kafka.is_dir() and cluster.broker_proxy and cluster.clickhouse_proxy and cluster.clickhouse
         publishing = cluster.start_publishing(world.emissions(), speed=300)
-        until(lambda: len(cluster.exits) >= 3, "every injected fault struck", 60)
+        until(lambda: len(cluster.exits) >= 3, "every injected fault struck", 180)
         cluster.clickhouse_proxy.cut_after_request(1, match="INSERT")
         lost = cluster.clickhouse_proxy.counters
-        until(lambda: lost.lost_answers == 1, "an insert's answer was lost", 30)
+        until(lambda: lost.lost_answers == 1, "an insert's answer was lost", 90)
         cluster.scale("sink", 2)
         cluster.clickhouse.kill()
         cluster.broker_proxy.reset()
         cluster.clickhouse.start()
         cluster.kill_broker()
         cluster.start_broker()
-        publishing.join(120)
-        cluster.settle(120)
+        publishing.join(300)
+        cluster.settle(300)
         client = cluster.client()
         expected = assert_rows_equal_replay(cast(Stack, cluster), client)
         client.close()

@@ -20,7 +20,7 @@ from tests.unit.avro_records import TOPICS, Sent, by_decoding, costs, held, usag
 from tests.unit.sql_rows import cost_row, energy_line, time_line, total_of
 
 pytestmark = pytest.mark.kafka
-RECORDS = 300
+RECORDS = 900
 TAKE_WITHIN_S = "3"
 """So that a topic's records come in one take or two, and at least one has enough of them to be left whole."""
 
