@@ -23,8 +23,9 @@ from wattledger_audit.generated_fleet import demo_day  # noqa: E402
 from wattledger_audit.generated_fleet.day import DAY_END_US  # noqa: E402
 from wattledger_audit.stack import WORKERS, Stack, StackSettings  # noqa: E402
 
+from benchmarks.month_clock import machine  # noqa: E402
 from benchmarks.restart_jobs import with_jobs  # noqa: E402
-from benchmarks.restart_table import facts, markdown  # noqa: E402
+from benchmarks.restart_table import markdown  # noqa: E402
 from benchmarks.restart_watch import Restart, Watch, imports_s  # noqa: E402
 
 LIBS = ROOT / ".cache" / "kafka" / "libs"
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    results: dict[str, object] = {"machine": facts(), "imports_s": imports_s(WORKERS), "runs": []}
+    results: dict[str, object] = {"machine": machine(), "imports_s": imports_s(WORKERS), "runs": []}
     for timeout_s in map(float, asked.session_timeout.split(",")):
         with tempfile.TemporaryDirectory() as place:
             results["runs"].append(measure(Path(place), timeout_s, asked.rounds, asked.jobs))  # type: ignore[attr-defined]

@@ -1,13 +1,6 @@
-"""Results of the restarts as Markdown, and facts of the machine."""
+"""Results of the restarts as Markdown."""
 
-import os
-import platform
 from typing import Any
-
-
-def facts() -> dict[str, object]:
-    """What it ran on."""
-    return {"cpus": os.cpu_count(), "python": platform.python_version(), "load_1min": round(os.getloadavg()[0], 1)}
 
 
 def markdown(results: dict[str, Any]) -> str:

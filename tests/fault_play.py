@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -11,6 +12,7 @@ from wattledger_agent.publisher import Publisher
 from wattledger_agent.wal import Wal
 from wattledger_agent.wal_record import BROADCAST, BY_KEY, WalRecord
 
+from tests import waiting
 from tests.fault_harness.checker import Finding, assert_exact, check
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.plan import MINUTE
@@ -19,17 +21,10 @@ from tests.fault_harness.worker_fleet import Worker
 from tests.fault_harness.world import Plan, Sent, World
 
 Seen = Callable[[str], None]
+until = partial(waiting.until, within_s=150)
 ROWS = "wattledger_rows_total"
 WARM_MINUTES = 4
 FACTS = ("usage_lines", "cost_rows", "device_totals", "allocation_revisions", "marks", "prices", "dead_letters")
-
-
-def until(is_so: Callable[[], bool], what: str, within_s: float = 150, every_s: float = 0.05) -> None:
-    """Wait for a condition; the AssertionError says what did not come."""
-    end_s = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end_s, f"not within {within_s:.0f} s: {what}"
-        time.sleep(every_s)
 
 
 def above(value: Callable[[], float], than: float) -> Callable[[], bool]:

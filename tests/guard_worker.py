@@ -13,9 +13,12 @@ from confluent_kafka.admin import AdminClient
 from wattledger_audit.processes import Child, free_port
 from wattledger_core.event import Tick
 from wattledger_schemas import Codec
-from wattledger_streams.log_reader import LogReader, committed_place
+from wattledger_streams.group_view import GroupView
+from wattledger_streams.log_reader import LogReader
 from wattledger_streams.mapping import to_wire_tick
 from wattledger_streams.topics import create_topics
+
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUTE_US = 60_000_000
@@ -24,10 +27,7 @@ T0 = 1_794_182_400 * 1_000_000
 
 def wait_until(what: str, holds: Callable[[], bool], within_s: float = 60, every_s: float = 0.1) -> None:
     """Wait for a condition; an AssertionError says what did not come."""
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s, f"after {within_s:.0f} s: not {what}"
-        time.sleep(every_s)
+    until(holds, what, within_s, every_s)
 
 
 class Deployment:
@@ -96,8 +96,11 @@ class Deployment:
 
     def committed(self, processor: str, name: str, partition: int = 0) -> int:
         """0 when nothing."""
-        place = committed_place(self.kafka, f"{self.prefix}wattledger-{processor}", self.topic(name), partition)
-        return int(place.offset) if place else 0
+        view = GroupView(self.kafka, f"{self.prefix}wattledger-{processor}")
+        try:
+            return view.place((self.topic(name), partition))[0]
+        finally:
+            view.close()
 
     def wait_committed(self, processor: str, name: str, offset: int, within_s: float = 60) -> None:
         def is_there() -> bool:

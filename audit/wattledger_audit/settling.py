@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from wattledger_schemas import load_contracts
+from wattledger_streams.group_view import GroupView
 from wattledger_streams.partitions import ACKNOWLEDGED
 
-_TIMEOUT_S = 10.0
 _POLL_S = 0.5
 READERS: Mapping[str, tuple[str, ...]] = {**ACKNOWLEDGED, "meter": (*ACKNOWLEDGED["meter"], "allocations")}
 """Consumer group (without prefix) → topics it acknowledges."""
@@ -34,22 +34,15 @@ class Settling:
     def __init__(self, kafka: Mapping[str, str], topic_prefix: str, partitions: Mapping[str, int]) -> None:
         self._prefix = topic_prefix
         self._partitions = partitions
-        self._consumers = {
-            group: Consumer({**kafka, "group.id": f"{topic_prefix}wattledger-{group}", "enable.auto.commit": False})
-            for group in READERS
-        }
+        self._views = {group: GroupView(kafka, f"{topic_prefix}wattledger-{group}") for group in READERS}
 
     def lag(self) -> Lag:
         """One look at every group."""
         behind: dict[str, int] = {}
         for group, topics in READERS.items():
-            consumer = self._consumers[group]
             for topic in topics:
-                places = [TopicPartition(self._prefix + topic, p) for p in range(self._partitions[topic])]
-                count = 0
-                for place in consumer.committed(places, _TIMEOUT_S):
-                    low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
-                    count += high - max(place.offset, low)
+                places = {(self._prefix + topic, partition) for partition in range(self._partitions[topic])}
+                count = sum(view.lag for view in self._views[group].of(places).values())
                 if count > 0:
                     behind[f"{group}:{topic}"] = count
         return Lag(behind)
@@ -71,8 +64,8 @@ class Settling:
         raise NotSettled(f"after {within_s:.0f} s still behind: {last}")
 
     def close(self) -> None:
-        for consumer in self._consumers.values():
-            consumer.close()
+        for view in self._views.values():
+            view.close()
 
 
 def partitions_of(partitions: int) -> dict[str, int]:

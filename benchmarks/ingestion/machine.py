@@ -1,11 +1,11 @@
 """What the numbers were taken on."""
 
-import os
-import platform
 import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
+
+from benchmarks import agent_process
 
 BENCH_VENV = Path(__file__).resolve().parents[2] / ".cache" / "bench-venv"
 _LIBRARIES = ("confluent-kafka", "fastavro", "numpy", "faust-streaming", "chdb", "clickhouse-connect")
@@ -13,15 +13,15 @@ _LIBRARIES = ("confluent-kafka", "fastavro", "numpy", "faust-streaming", "chdb",
 
 def machine_facts() -> dict[str, str]:
     """CPU, memory, kernel, Python, libraries, and how busy the machine was beforehand."""
-    models = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
+    common = agent_process.machine_facts()
     memory_kb = next(int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
     return {
-        "cpu": f"{', '.join(sorted(models)) or platform.machine()}, {os.cpu_count()} cores",
+        "cpu": common["cpu"],
         "memory": f"{memory_kb / 1e6:.0f} GB",
-        "kernel": platform.release(),
-        "python": platform.python_version(),
+        "kernel": common["kernel"],
+        "python": common["python"],
         "libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
-        "load before": f"{os.getloadavg()[0]:.1f}",
+        "load before": common["load"],
     }
 
 

@@ -29,8 +29,7 @@ class GroupView:
                 "isolation.level": "read_uncommitted",
             }
         )
-        self._admin = AdminClient(dict(kafka))
-        self._group = group
+        self._kafka, self._group = kafka, group
         self._lock = threading.Lock()
 
     def of(self, places: Collection[Place]) -> dict[Place, BrokerView]:
@@ -56,7 +55,8 @@ class GroupView:
         return set(places) - patiently(self._given)
 
     def _given(self, within_s: float) -> set[Place]:
-        asked = self._admin.describe_consumer_groups([self._group], request_timeout=min(within_s, _TIMEOUT_S))
+        admin = AdminClient(dict(self._kafka))  # held until it has answered
+        asked = admin.describe_consumer_groups([self._group], request_timeout=min(within_s, _TIMEOUT_S))
         return {
             (place.topic, place.partition)
             for member in asked[self._group].result().members

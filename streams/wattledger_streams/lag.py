@@ -4,19 +4,19 @@ import threading
 from collections.abc import Mapping, Sequence
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
+from wattledger_streams.group_view import GroupView
 from wattledger_streams.metrics import LAG_RECORDS
 
 log = structlog.get_logger()
-_TIMEOUT_S = 10.0
 
 
 class LagWatch:
     """Sets the lag gauge every few seconds, in a thread. Never joins the group it looks at."""
 
     def __init__(self, kafka: Mapping[str, str], group: str, topics: Mapping[str, int], every_s: float = 5.0) -> None:
-        self._consumer = Consumer({**kafka, "group.id": group, "enable.auto.commit": False})
+        self._view = GroupView(kafka, group)
         self._topics = topics
         self._every_s = every_s
         self._stop = threading.Event()
@@ -36,13 +36,10 @@ class LagWatch:
 
     def measure(self) -> dict[tuple[str, int], int]:
         """Records not yet acknowledged by topic and partition; sets the gauge."""
-        places = [TopicPartition(topic, p) for topic, count in self._topics.items() for p in range(count)]
-        found = {}
-        for place in self._consumer.committed(places, _TIMEOUT_S):
-            low, high = self._consumer.get_watermark_offsets(place, _TIMEOUT_S)
-            lag = high - max(place.offset, low)
-            found[(place.topic, place.partition)] = lag
-            LAG_RECORDS.labels(place.topic, str(place.partition)).set(lag)
+        places = {(topic, partition) for topic, count in self._topics.items() for partition in range(count)}
+        found = {place: view.lag for place, view in self._view.of(places).items()}
+        for (topic, partition), lag in found.items():
+            LAG_RECORDS.labels(topic, str(partition)).set(lag)
         return found
 
 

@@ -165,13 +165,3 @@ class LogReader:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def committed_place(kafka: Mapping[str, str], group: str, topic: str, partition: int) -> TopicPartition | None:
-    """What a consumer group has committed of a partition, asked without joining it; None when nothing."""
-    consumer = Consumer({**kafka, "group.id": group, "enable.auto.commit": False})
-    try:
-        [place] = patiently(lambda left_s: consumer.committed([TopicPartition(topic, partition)], left_s))
-        return place if place.offset >= 0 else None
-    finally:
-        consumer.close()

@@ -66,23 +66,20 @@ class Meter:
         """The group has formed anew: what is owned, and what others did meanwhile, has to be looked at again."""
         self._is_stale = True
 
-    async def renew(self) -> bool:
-        """After a rebalance: take up newly owned partitions, let go of others; False while the group forms. Call under
-        the lock.
+    async def renew(self) -> None:
+        """After a rebalance: take up newly owned partitions, let go of others; nothing while the group forms. Call
+        under the lock.
 
         A partition is kept as it is only over consecutive generations: whoever missed one (frozen, cut off) cannot
         know what another did with it.
         """
-        if not self._is_stale:
-            return True
-        found = await self._ownership.owned()
+        found = await self._ownership.owned() if self._is_stale else None
         if found is None:
-            return False
+            return
         self._is_stale = False
         follows = found.generation in (self._generation, self._generation + 1)
         self._generation = found.generation
         await asyncio.to_thread(self._own, found.partitions, follows)
-        return True
 
     def _own(self, partitions: frozenset[int], follows: bool) -> None:
         self._verdicts.refresh()

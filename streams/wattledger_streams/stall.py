@@ -17,6 +17,11 @@ class BrokerView:
     start: int
     end: int
 
+    @property
+    def lag(self) -> int:
+        """Records that are kept and that the group has not acknowledged."""
+        return self.end - max(self.committed or 0, self.start)
+
 
 @dataclass(frozen=True, slots=True)
 class Stall:

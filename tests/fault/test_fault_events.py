@@ -11,7 +11,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from wattledger_audit.broker import Broker
 
-from tests.fault_harness.aftermath import PARTITIONS, eventful, settle_exact, until
+from tests.fault_harness.aftermath import PARTITIONS, eventful, settle_exact
 from tests.fault_harness.answers import ENERGY
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.facts import PriceSaid
@@ -19,6 +19,7 @@ from tests.fault_harness.ledger import Ledger
 from tests.fault_harness.plan import MINUTE, Plan, S
 from tests.fault_harness.publishing import Publishing
 from tests.fault_harness.world import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 Seen = Callable[[str], None]

@@ -8,11 +8,12 @@ import pytest
 from _pytest.mark import ParameterSet
 from wattledger_audit.broker import Broker
 
-from tests.fault_harness.aftermath import PARTITIONS, check_settled, eventful, members, owns_all, until, wait_struck
+from tests.fault_harness.aftermath import PARTITIONS, check_settled, eventful, members, owns_all, wait_struck
 from tests.fault_harness.checker import Finding, assert_exact
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.planted import BUGS
 from tests.fault_harness.world import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 Seen = Callable[[str], None]

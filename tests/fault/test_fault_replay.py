@@ -10,10 +10,11 @@ from confluent_kafka.admin import AdminClient
 from wattledger_audit.broker import Broker
 
 from tests.fault_harness import record_bytes
-from tests.fault_harness.aftermath import PARTITIONS, eventful, settle_exact, until
+from tests.fault_harness.aftermath import PARTITIONS, eventful, settle_exact
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.topic_reading import kafka_topics
 from tests.pipeline_check import difference, tables
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 Seen = Callable[[str], None]

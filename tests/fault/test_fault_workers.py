@@ -19,10 +19,10 @@ from tests.fault_harness.aftermath import (
     members,
     owns_all,
     settle_exact,
-    until,
     wait_struck,
 )
 from tests.fault_harness.cluster import Cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 Seen = Callable[[str], None]

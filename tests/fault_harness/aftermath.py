@@ -1,7 +1,6 @@
 """What a fault case asks of a cluster: did the fault strike, who owns what, and is the ledger the truth in the end?"""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
@@ -29,14 +28,6 @@ def eventful(seed: int, **changes: int | float) -> World:
     if not any(said.reason == "published late" for said in world.tariffs.said):
         raise ValueError(f"seed {seed}: every late price falls on another change; take another seed")
     return world
-
-
-def until(is_so: Callable[[], bool], what: str, within_s: float = 120, every_s: float = 0.05) -> None:
-    """Wait for a condition; an AssertionError says what did not come."""
-    end_s = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end_s, f"not within {within_s:.0f} s: {what}"
-        time.sleep(every_s)
 
 
 def struck(cluster: Cluster, processor: str) -> set[str]:

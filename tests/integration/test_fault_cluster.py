@@ -1,8 +1,6 @@
 """The harness's own cluster: real workers that are killed, frozen and scaled, and still come to rest."""
 
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +12,7 @@ from wattledger_audit.stack import Stack
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.world import Plan, World
 from tests.pipeline_check import assert_rows_equal_replay
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -21,13 +20,6 @@ pytestmark = pytest.mark.kafka
 def some_minutes() -> World:
     """Three nodes, twenty minutes, jobs that are told late: enough for every kind of row."""
     return World(Plan(seed=7, nodes=3, minutes=20, ticks_per_record=10, late_jobs=0.2, late_by_min=4))
-
-
-def until(is_so: Callable[[], bool], what: str, within_s: float) -> None:
-    end_s = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end_s, f"not within {within_s} s: {what}"
-        time.sleep(0.05)
 
 
 @pytest.mark.fault(

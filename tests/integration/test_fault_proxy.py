@@ -3,7 +3,8 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from wattledger_streams.log_reader import LogReader
 from wattledger_streams.topics import create_topics
 
+from tests import waiting
 from tests.fault_harness.broker_process import start_private_broker
 from tests.fault_harness.proxy import Proxy
 from tests.fault_harness.wire import PRODUCE, HttpWire, KafkaWire, http_answer
@@ -75,11 +77,7 @@ def received(client: socket.socket, count: int) -> bytes:
     return data
 
 
-def until(is_so: Callable[[], bool], what: str, within_s: float = 5) -> None:
-    end_s = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end_s, f"not within {within_s} s: {what}"
-        time.sleep(0.01)
+until = partial(waiting.until, within_s=5, every_s=0.01)
 
 
 def test_it_passes_bytes_both_ways_unchanged_and_counts_them(proxy: Proxy) -> None:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from wattledger_audit.broker import Broker
 from wattledger_streams.group_view import GroupView
 from wattledger_streams.topics import create_topics
@@ -31,3 +31,17 @@ def test_what_no_member_was_given_is_unassigned(broker: Broker, topic_prefix: st
     finally:
         member.close()
         view.close()
+
+
+def test_a_position_of_a_group_is_seen_from_outside(broker: Broker, topic_prefix: str) -> None:
+    prefix = f"place-{topic_prefix}"
+    kafka = {"bootstrap.servers": broker.bootstrap}
+    create_topics(kafka, prefix, 1)
+    place = (f"{prefix}price-book", 0)
+    view = GroupView(kafka, f"{prefix}group")
+    assert view.place(place) == (0, "")
+    consumer = Consumer({**kafka, "group.id": f"{prefix}group"})
+    consumer.commit(offsets=[TopicPartition(*place, 17, "said")], asynchronous=False)
+    consumer.close()
+    assert view.place(place) == (17, "said")
+    view.close()

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from wattledger_audit.broker import Broker
-from wattledger_streams.log_reader import LogReader, committed_place
+from wattledger_streams.log_reader import LogReader
 from wattledger_streams.outbox import Outbox
 from wattledger_streams.topics import create_topics
 
@@ -62,19 +61,6 @@ def test_a_seek_backwards_reads_again(reader: LogReader) -> None:
 def test_a_record_carries_its_key_and_place(reader: LogReader) -> None:
     record = list(reader.read_until(4))[3]
     assert (record.partition, record.offset, record.key, record.value) == (0, 3, b"k3", b"3")
-
-
-def test_a_position_of_a_group_is_seen_from_outside(
-    reader: LogReader, kafka: dict[str, str], topic_prefix: str
-) -> None:
-    topic, group = f"reader-{topic_prefix}price-book", f"group-{topic_prefix}"
-    assert committed_place(kafka, group, topic, 0) is None
-    consumer = Consumer({**kafka, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 17, "said")], asynchronous=False)
-    consumer.close()
-    place = committed_place(kafka, group, topic, 0)
-    assert place is not None
-    assert (place.offset, place.metadata) == (17, "said")
 
 
 def test_the_ends_of_the_log_are_known(reader: LogReader) -> None:

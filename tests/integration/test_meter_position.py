@@ -8,10 +8,11 @@ from urllib.request import urlopen
 import pytest
 from wattledger_audit.broker import Broker
 
-from tests.fault_harness.aftermath import PARTITIONS, until
+from tests.fault_harness.aftermath import PARTITIONS
 from tests.fault_harness.checker import assert_exact, check
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.world import Plan, World
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 
