@@ -1,6 +1,6 @@
 """One core, from Avro bytes to priced rows: samples a second, beside decoding alone and a loop over samples.
 
-    python benchmarks/core.py [--json] [--records N]
+    python benchmarks/core.py [--json] [--records N] [--ticks 60]
 
 Everything is measured in one process and one run, best of five, and given as ratios too: machines are noisy.
 """
@@ -31,14 +31,15 @@ from wattledger_core.steady import BatchCurves  # noqa: E402
 from wattledger_schemas import Codec  # noqa: E402
 from wattledger_streams.mapping import from_wire_batch, to_wire_batch  # noqa: E402
 
-DEVICES, TICKS = 8, 30
+DEVICES = 8
 S = 1_000_000
 START_US = 1_794_182_400 * S
 NODE = "h100-01"
 
 
-def batches(count: int) -> list[Batch]:
-    """Consecutive flushes of one node: 8 devices at 1 Hz, 30 new ticks each, one job on every device."""
+def batches(count: int, new_ticks: int = 60) -> list[Batch]:
+    """Consecutive flushes of one node: 8 devices at 1 Hz, `new_ticks` each, one job on every device."""
+    size = (DEVICES, new_ticks + 1)
     rng = np.random.default_rng(7)
     devices = tuple(
         SampledDevice(
@@ -47,14 +48,14 @@ def batches(count: int) -> list[Batch]:
         )
         for i in range(DEVICES)
     )  # fmt: skip
-    good = np.ones((DEVICES, TICKS + 1), dtype=np.bool_)
+    good = np.ones(size, dtype=np.bool_)
     made = []
     for seq in range(count):
-        ticks = START_US + (seq * TICKS + np.arange(TICKS + 1, dtype=np.int64)) * S
-        power = rng.integers(550_000, 700_000, (DEVICES, TICKS + 1))
+        ticks = START_US + (seq * new_ticks + np.arange(new_ticks + 1, dtype=np.int64)) * S
+        power = rng.integers(550_000, 700_000, size)
         gains = (power[:, 1:] + power[:, :-1]) * S // 2000
         counter = np.concatenate([np.zeros((DEVICES, 1), dtype=np.int64), np.cumsum(gains, axis=1)], axis=1)
-        busy = rng.integers(800_000, 1_000_000, (DEVICES, TICKS + 1))
+        busy = rng.integers(800_000, 1_000_000, size)
         made.append(
             Batch(NODE, "fra1", "agent", "boot-1", seq, S, ticks, devices, power, good, counter, good, busy, good)
         )
@@ -95,10 +96,10 @@ def best_of_five(work: Callable[[], object]) -> float:
     return best
 
 
-def run(count: int) -> dict[str, object]:
+def run(count: int, new_ticks: int) -> dict[str, object]:
     codec = Codec()
     policy = Policy()
-    made = batches(count)
+    made = batches(count, new_ticks)
     raw = [codec.encode("sample_batch", to_wire_batch(batch)) for batch in made]
     decoded = [from_wire_batch(codec.decode(one).record) for one in raw]
     meter, pricer = meter_of_one_job_a_device(), pricer_of_one_tariff()
@@ -122,7 +123,7 @@ def run(count: int) -> dict[str, object]:
     }
     few = decoded[: max(count // 20, 1)]
     seconds["loop"] = best_of_five(lambda: [_loop(batch) for batch in few]) * count / len(few)
-    samples = count * DEVICES * TICKS
+    samples = count * DEVICES * new_ticks
     return {
         "samples_per_s": round(samples / seconds["whole"]),
         "decode_samples_per_s": round(samples / seconds["decode"]),
@@ -137,6 +138,7 @@ def run(count: int) -> dict[str, object]:
             "pricing": round(100 * seconds["price"] / seconds["whole"], 1),
         },
         "records": count,
+        "ticks_per_record": new_ticks,
         "rows": len(rows),
     }
 
@@ -156,12 +158,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--records", type=int, default=1200)
+    parser.add_argument("--ticks", type=int, default=60, help="new ticks a record")
     given = parser.parse_args()
-    result = run(given.records)
+    result = run(given.records, given.ticks)
     if given.json:
         print(json.dumps(result))
         return
-    print(f"{result['samples_per_s']:,} samples/s from Avro bytes to priced rows, one core, best of five")
+    shape = f"{DEVICES} devices × {given.ticks} ticks"
+    print(f"{result['samples_per_s']:,} samples/s from Avro bytes to priced rows, {shape}, one core, best of five")
     print(f"  {result['ratio_to_decode']}x the time of decoding alone ({result['decode_samples_per_s']:,} samples/s)")
     print(f"  a plain loop over samples (no join, ids or laws) takes {result['ratio_of_a_loop_over_samples']}x as long")
     print(f"  where the time goes, percent: {result['profile_percent']}")

@@ -29,12 +29,13 @@ LIBS = ROOT / ".cache" / "kafka" / "libs"
 CONTESTANTS: dict[str, Callable[[Day, Broker, Path], Outcome]] = {
     "wattledger": wattledger_stack.run,
     "floor": programs.run_floor,
+    "floor-ledger": programs.run_floor_ledger,
     "faust": programs.run_faust,
     "quixstreams": programs.run_quixstreams,
     "batch-sql": programs.run_batch_sql,
     "prometheus": prometheus.run,
 }
-MINUTES = {"faust": 2, "quixstreams": 10, "batch-sql": 60, "prometheus": 30}
+MINUTES = {"floor-ledger": 120, "faust": 2, "quixstreams": 10, "batch-sql": 60, "prometheus": 30}
 """Event time that takes a contestant a reasonable time; the others take all that is asked for."""
 
 
@@ -72,7 +73,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=32)
     parser.add_argument("--devices", type=int, default=8, help="devices a node")
     parser.add_argument("--ticks-per-record", type=int, default=60)
-    parser.add_argument("--minutes", type=int, default=120, help="of the day, at one sample a device and second")
+    parser.add_argument("--minutes", type=int, default=480, help="of the day, at one sample a device and second")
     parser.add_argument("--rival-minutes", type=int, help=f"at most, for the slow ones; without it {MINUTES}")
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--jobs-per-hour", type=int, default=1, help="jobs a device and hour")

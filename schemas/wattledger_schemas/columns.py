@@ -32,11 +32,10 @@ def unpack_columns(columns: Sequence[bytes], ticks: int, width: int, name: str) 
     Raises BadRecord `column_length` when a column is not exactly as long as its ticks need.
     """
     size = column_bytes(ticks, width)
-    joined = b"".join(columns)
-    if len(joined) != size * len(columns) or any(len(column) != size for column in columns):
-        lengths = sorted({len(column) for column in columns})
-        raise BadRecord("column_length", f"{name}: {lengths} bytes where {ticks} ticks need {size}")
-    table = np.frombuffer(joined, dtype=np.uint8).reshape(len(columns), size)
+    lengths = set(map(len, columns))
+    if not lengths <= {size}:
+        raise BadRecord("column_length", f"{name}: {sorted(lengths)} bytes where {ticks} ticks need {size}")
+    table = np.frombuffer(b"".join(columns), dtype=np.uint8).reshape(len(columns), size)
     cut = ticks * width
     values = np.ascontiguousarray(table[:, :cut]).view(f"<i{width}").astype(np.int64)
     valid = np.unpackbits(table[:, cut:], axis=1, count=ticks, bitorder="little").view(np.bool_)

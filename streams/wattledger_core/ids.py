@@ -2,6 +2,9 @@
 
 from hashlib import blake2b
 
+_PLAIN = blake2b(digest_size=16)
+"""Never fed: a copy of it is made faster than another."""
+
 
 def digest(*parts: str | int) -> str:
     """128-bit hex id of the parts in order.
@@ -11,6 +14,8 @@ def digest(*parts: str | int) -> str:
     """
     text = "\0".join(map(str, parts))
     if text.count("\0") == len(parts) - 1:
-        return blake2b(text.encode(), digest_size=16).hexdigest()
+        plain = _PLAIN.copy()
+        plain.update(text.encode())
+        return plain.hexdigest()
     escaped = "".join(f"{len(part)}:{part}" for part in map(str, parts))
     return blake2b(escaped.encode(), digest_size=16, person=b"escaped").hexdigest()

@@ -1,6 +1,8 @@
 """Sample records to arrays and back: the hot half of the mapping. Vectorised over the devices of a batch."""
 
 from collections.abc import Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,12 @@ from wattledger_schemas.columns import pack_column, unpack_columns
 
 Wire = dict[str, Any]
 _MAX_TICKS = 1_000_000
+_identity = itemgetter(
+    "device", "index", "pci", "minor", "gpu_model", "driver", "mig_layout", "sharing", "counter_epoch",
+    "epoch_from_tick", "idle_floor_mw", "slices",
+)  # fmt: skip
+_without_activity = lru_cache(maxsize=16_384)(SampledDevice)
+"""A card says the same of itself in every batch: made once, for a worker of some thousand cards."""
 
 
 def from_wire_batch(record: Wire) -> Batch:
@@ -80,13 +88,10 @@ def _check_slices(slices: int, whose: str) -> None:
 def _sampled(device: Wire, n: int) -> SampledDevice:
     if device["slices"] <= 0:
         _check_slices(device["slices"], device["device"])
-    return SampledDevice(
-        device["device"], device["index"], device["pci"], device["minor"], device["gpu_model"], device["driver"],
-        device["mig_layout"], device["sharing"], device["counter_epoch"], device["epoch_from_tick"],
-        device["idle_floor_mw"], device["slices"],
-        _instances(device["instances"], n) if device["instances"] else (),
-        _processes(device["processes"], n) if device["processes"] else (),
-    )  # fmt: skip
+    if not device["instances"] and not device["processes"]:
+        return _without_activity(*_identity(device))
+    active: Sequence[Any] = (_instances(device["instances"], n), _processes(device["processes"], n))
+    return SampledDevice(*_identity(device), *active)
 
 
 def _instances(listed: Sequence[Wire], n: int) -> tuple[InstanceActivity, ...]:
