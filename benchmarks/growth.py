@@ -29,7 +29,7 @@ from tests.fault_harness.server_process import ClickhouseProcess  # noqa: E402
 
 LIBS = ROOT / ".cache" / "kafka" / "libs"
 CORE_SAMPLES = 115_200
-STACK_SAMPLES = 460_800
+STACK_SAMPLES = 1_843_200
 NODES_WITHIN, MEMORY_MB, MEMORY_WITHIN = 0.10, 400, 0.05
 ROUNDS = 2
 CPU, SPREAD = "workers' CPU, µs a sample", "spread of runs, %"

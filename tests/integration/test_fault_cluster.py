@@ -1,6 +1,7 @@
 """The harness's own cluster: real workers that are killed, frozen and scaled, and still come to rest."""
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +18,10 @@ from tests.waiting import until
 pytestmark = pytest.mark.kafka
 
 
+def _ends(cluster: Cluster) -> str:
+    return ", ".join(f"{worker} {code}" for worker, code in cluster.exits)
+
+
 def some_minutes() -> World:
     """Three nodes, twenty minutes, jobs that are told late: enough for every kind of row."""
     return World(Plan(seed=7, nodes=3, minutes=20, ticks_per_record=10, late_jobs=0.2, late_by_min=4))
@@ -26,7 +31,7 @@ def some_minutes() -> World:
     (11, 13, 14), "workers killed, frozen and scaled while records flow", "the rows of replay, one by one"
 )
 def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
-    broker: Broker, topic_prefix: str, tmp_path: Path
+    broker: Broker, topic_prefix: str, tmp_path: Path, seen: Callable[[str], None]
 ) -> None:
     world = some_minutes()
     with Cluster(tmp_path, broker=broker, prefix=topic_prefix, partitions=2) as cluster:
@@ -47,6 +52,7 @@ def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
         batches = sum(record.topic == "gpu-samples" for record in world.emissions())
         assert sum(max(offset, 0) for offset in cluster.committed("meter", "gpu-samples")) == batches
         assert cluster.committed("nobody", "gpu-samples") == [-1, -1]
+        seen(f"{len(expected.lines)} lines and every cost row equal replay; ended: {_ends(cluster)}")
     assert len(expected.lines) > 500
 
 
@@ -54,7 +60,7 @@ def test_killed_frozen_and_scaled_it_settles_on_the_rows_of_replay(
     (9, 11, 19, 20), "injected kills, an insert's answer lost, ClickHouse and the broker killed", "the rows of replay"
 )
 def test_over_proxies_with_a_server_and_injected_kills_it_settles_on_the_rows_of_replay(
-    apache_kafka: Path, tmp_path: Path
+    apache_kafka: Path, tmp_path: Path, seen: Callable[[str], None]
 ) -> None:
     world = some_minutes()
     launch = {"sink": "kill:after_insert:2", "meter": "kill:after_produce:30", "sessions": "raise:in_body:2"}
@@ -78,4 +84,8 @@ def test_over_proxies_with_a_server_and_injected_kills_it_settles_on_the_rows_of
         client.close()
         assert {("sink", -9), ("meter", -9), ("sessions", 70)} <= set(cluster.exits)
         assert cluster.broker_proxy.counters.requests > 100
+        seen(
+            f"{len(expected.lines)} lines and every cost row equal replay; ended: {_ends(cluster)};"
+            f" {lost.lost_answers} answer lost after its insert"
+        )
     assert len(expected.lines) > 500
