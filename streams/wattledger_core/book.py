@@ -45,6 +45,14 @@ class _History:
     """All revisions of one allocation or fact, in order, and the hull of when any view can see it."""
 
     entries: list[Entry] = field(default_factory=list)
+    _changes: list[list[Interval]] = field(default_factory=list)
+    """Of the first entries, as far as anybody asked: what an entry changes is settled when it is appended."""
+
+    def changes(self, place: int) -> list[Interval]:
+        """When the entry at a place says something else than the one before it."""
+        while len(self._changes) <= place:
+            self._changes.append(_changed(self.entries, len(self._changes)))
+        return self._changes[place]
 
     def at(self, view: View) -> Revision | None:
         cutoff_us, late = view.cutoff_us, view.late
@@ -220,7 +228,7 @@ class Book:
     def changed(self, entry: Entry) -> list[Interval]:
         """When this revision says something else than the one that it replaces."""
         history = self._history(entry.revision)
-        return _changed(history, history.entries.index(entry))
+        return history.changes(history.entries.index(entry))
 
     def _near(self, node: str, device: str, start_us: int, end_us: int) -> list[_History]:
         index = self._devices.get((node, device))
@@ -229,11 +237,11 @@ class Book:
         return [self._allocations[allocation_id] for allocation_id in index.near(start_us, end_us)]
 
 
-def _changed(history: _History, place: int) -> list[Interval]:
-    new = history.entries[place].revision
+def _changed(entries: list[Entry], place: int) -> list[Interval]:
+    new = entries[place].revision
     if place == 0:
         return merge(_extents(new))
-    old = history.entries[place - 1].revision
+    old = entries[place - 1].revision
     if _about(old) != _about(new):
         return merge([*_extents(old), *_extents(new)])
     edges = [(old.start_us, new.start_us), (old.until_us, new.until_us)]
@@ -268,8 +276,6 @@ def _late_entries(history: _History, start_us: int, end_us: int, cutoff_us: int)
         return []
     found = []
     for place, entry in enumerate(history.entries):
-        if entry.revision.known_us >= cutoff_us and any(
-            a < end_us and b > start_us for a, b in _changed(history, place)
-        ):
+        if entry.revision.known_us >= cutoff_us and any(a < end_us and b > start_us for a, b in history.changes(place)):
             found.append(entry)
     return found

@@ -85,6 +85,10 @@ def energy_lines(batch: Batch, curves: BatchCurves, book: Book, view: View) -> t
         if plain and slice_.unknown_us == 0 and _held_throughout(revisions, start_us, end_us):
             lines.append(_held_line(batch, device, revisions[0], slice_, start_us, end_us))
             continue
+        if plain and not revisions:
+            parts = _whole_unheld(batch, d, slice_, found)
+            lines += [line for part in parts for line in _part_lines(batch, device, part)]
+            continue
         holders = cut_holds(revisions, start_us, end_us, failures)
         for first_us, last_us in zip([start_us, *cuts], [*cuts, end_us], strict=True):
             parts = _quarter_parts(batch, curves, d, holders, first_us, last_us, found)
@@ -119,6 +123,20 @@ def _held_line(
         end_us - start_us, 0, part.energy_uj, part.idle_uj, part.busy_us, METHOD_NAMES[part.method],
         mark_text(part.marks) if part.marks else "",
     )  # fmt: skip
+
+
+def _whole_unheld(batch: Batch, d: int, whole: Slice, found: list[Discrepancy]) -> list[_Part]:
+    """Parts of a device that nobody holds over the whole of a batch: its ends are enough, no curve is built."""
+    start_us, end_us = batch.start_us, batch.end_us
+    parts: list[_Part] = []
+    shares, _ = split_slice(batch, d, [], start_us, end_us, whole)
+    for _, state, reason, slice_ in shares:
+        part = _Part(start_us, end_us, None, state, reason)
+        part.gather(start_us, end_us, slice_)
+        parts.append(part)
+    if any(state == UNATTRIBUTED_STATE for _, state, _, _ in shares):
+        found.append(discrepancy("usage_without_holder", batch.node, batch.devices[d].device, start_us, end_us))
+    return parts
 
 
 def _quarter_parts(

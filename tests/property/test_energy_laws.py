@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattledger_core.batch import Batch, InstanceActivity, ProcessActivity
 from wattledger_core.curve import build_curves
+from wattledger_core.energy_meter import _quarter_parts, _whole_unheld
+from wattledger_core.line import Discrepancy
 from wattledger_core.policy import Policy
 from wattledger_core.revision import AllocationRevision
 from wattledger_core.steady import BatchCurves
@@ -83,6 +85,16 @@ def test_the_hot_path_is_taken_and_exact_on_good_readings(trace: Batch) -> None:
     assert curves._full is None
     assert curves.whole() == build_curves(trace, Policy()).whole()
     assert curves._full is None
+
+
+@given(traces() | steady_traces())
+def test_a_card_that_nobody_holds_is_cut_from_its_ends_as_from_its_curves(trace: Batch) -> None:
+    from_ends: list[Discrepancy] = []
+    from_curves: list[Discrepancy] = []
+    curves = BatchCurves(trace, Policy())
+    parts = _whole_unheld(trace, 0, curves.whole()[0], from_ends)
+    assert parts == _quarter_parts(trace, curves, 0, [], trace.start_us, trace.end_us, from_curves)
+    assert from_ends == from_curves
 
 
 @st.composite
