@@ -15,8 +15,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("agent", "audit", "schemas", "sql", "streams"))]
+
 
 from wattledger_audit.broker import start_kafka  # noqa: E402
 
@@ -32,6 +35,7 @@ CORE_SAMPLES = 115_200
 STACK_SAMPLES = 1_843_200
 NODES_WITHIN, MEMORY_MB, MEMORY_WITHIN = 0.10, 400, 0.05
 ROUNDS = 2
+MINUTES = "event time, min"
 CPU, SPREAD = "workers' CPU, µs a sample", "spread of runs, %"
 Curve = list[dict[str, object]]
 
@@ -101,7 +105,7 @@ def nodes() -> Curve:
     """Nodes of 8 devices; fewer nodes play more minutes, so that each point has as many samples."""
     plans = {n: Plan(n, 8, 60, minutes_of(STACK_SAMPLES, n, 8)) for n in (4, 16, 64)}
     points = stack_points([(plan, 1) for plan in plans.values()])
-    return [{"nodes": n, **point} for n, point in zip(plans, points, strict=True)]
+    return [{"nodes": n, MINUTES: plans[n].minutes, **point} for n, point in zip(plans, points, strict=True)]
 
 
 def workers() -> Curve:
@@ -139,7 +143,7 @@ def _memory_of(place: Path, port: int) -> Curve:
             for from_s, to_s in pairwise(stops):
                 stack.play(from_s, to_s)
                 held = {f"{name}, MB": rss_mb(pid) for name, pid in stack.pids().items()}
-                found.append({"event time, min": (to_s - plan.warm_s) // 60, **held})
+                found.append({MINUTES: (to_s - plan.warm_s) // 60, **held})
             check(stack.client, Day(plan))
     finally:
         broker.stop()
@@ -170,8 +174,23 @@ def verdicts(curves: dict[str, Curve]) -> list[str]:
             f"cost a sample from 4 to 64 nodes within {NODES_WITHIN:.0%}: {met}, {apart:.1%} apart;"
             f" runs of one point up to {noise:.0%} apart"
         )
+        said.append(_without_event_time(curves["nodes"]))
     said += [_memory_verdict(name, curves[name]) for name in ("memory", "memory-with-server") if name in curves]
     return said
+
+
+def _without_event_time(curve: Curve) -> str:
+    """Least squares over the points: so much a minute of event time, however many nodes (ticks, hours of the views),
+    and so much a sample; how far the points' samples are apart without the first part."""
+    minutes, samples, costs = (np.array([float(str(p[name])) for p in curve]) for name in (MINUTES, "samples", CPU))
+    (a_minute, a_sample), *_ = np.linalg.lstsq(np.stack([minutes, samples], axis=1), costs * samples, rcond=None)
+    alone = costs - a_minute * minutes / samples
+    apart = float(alone.max() / alone.min() - 1)
+    return (
+        f"cost a sample from 4 to 64 nodes within {NODES_WITHIN:.0%}, event time apart:"
+        f" {'met' if apart <= NODES_WITHIN else 'MISSED'}, {apart:.1%} apart; {a_minute / 1000:.1f} ms a minute of"
+        f" event time and {a_sample:.2f} µs a sample"
+    )
 
 
 def _memory_verdict(name: str, curve: Curve) -> str:
