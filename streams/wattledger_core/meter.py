@@ -87,8 +87,14 @@ class PartitionMeter:
         return self._batch_group(batch, partition, offset, None)
 
     def correct_batch(self, batch: Batch, partition: int, offset: int, reach: Reach) -> Group | None:
-        """What a late revision changes of a batch written earlier; None when nothing."""
+        """What a late revision changes of a batch written earlier; None when nothing.
+
+        None too while the book is not settled up to the batch: then another worker wrote it, who had read on, and the
+        revision is in what that one wrote. A step from here would lack what other sources still say in time.
+        """
         if batch.node != reach.node or not reach.touches(batch.start_us, batch.end_us):
+            return None
+        if self.book.settled_us < batch.end_us + self.policy.lateness_us:
             return None
         return _unless_empty(self._batch_group(batch, partition, offset, reach.entry))
 

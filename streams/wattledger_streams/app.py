@@ -1,7 +1,8 @@
 """The Faust app of one processor, on the crash-only pattern: raw bytes in, in order, acknowledged by hand."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import faust
 from faust.types.auth import CredentialsT
@@ -12,6 +13,10 @@ from wattledger_streams.settings import WorkerSettings
 # joins it again: aiokafka rejoins only after a fetch, and Faust fetches only after the rejoin. Whether a worker is
 # alive is the watchdog's and the guard's to say.
 _NO_POLL_INTERVAL_S = 366 * 86_400.0
+
+# The dead are missed by the session timeout. A live member is waited for longer: put out because it folds its books for
+# longer than a session, it drops them, joins again, and its joining puts out the next one (seen in a soak of half an
+# hour: two meters that took all partitions from each other for minutes).
 
 # A leader that assigns while a broker is just coming back may see no topic, and then gives nobody anything; the group
 # rests like that until its metadata changes (seen in a soak: for aiokafka's five minutes).
@@ -41,8 +46,8 @@ def build_app(processor: str, settings: WorkerSettings) -> faust.App:
         broker_commit_every=100_000,
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 4,
-        broker_rebalance_timeout=settings.session_timeout_s,
-        broker_request_timeout=max(40.0, settings.session_timeout_s * 2),
+        broker_rebalance_timeout=max(settings.rebalance_timeout_s, settings.session_timeout_s),
+        broker_request_timeout=max(40.0, settings.session_timeout_s * 2, settings.rebalance_timeout_s + 10),
         broker_max_poll_interval=_NO_POLL_INTERVAL_S,
         consumer_metadata_max_age_ms=_METADATA_MS,
         broker_max_poll_records=2000,
@@ -71,6 +76,13 @@ def _credentials(settings: WorkerSettings) -> CredentialsT | None:
         mechanism="SCRAM-SHA-512",
     )
     return credentials
+
+
+def let_go(app: faust.App, events: Iterable[Any]) -> None:
+    """Records that were taken and are not acknowledged: they come again where their partition belongs then. Without
+    this a rebalance would wait for them (Faust 0.15; pinned)."""
+    for event in events:
+        app.consumer._unacked_messages.discard(event.message)  # type: ignore[attr-defined]
 
 
 def raw_topic(app: faust.App, names: Sequence[str]) -> faust.TopicT:

@@ -1,7 +1,7 @@
 """The meter processor: both meters and pricing. Samples through Faust; the books through consumers of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from wattledger_core.price import Price
 from wattledger_core.price_log import PriceLog
 from wattledger_schemas import BadRecord, Codec
 
-from wattledger_streams.app import build_app, raw_topic
+from wattledger_streams.app import build_app, let_go, raw_topic
 from wattledger_streams.crash import Watchdog, or_exit
 from wattledger_streams.dead_letter import DeadLetters
 from wattledger_streams.emit import Emitter
@@ -33,15 +33,18 @@ from wattledger_streams.verdicts import DeadSamples
 log = structlog.get_logger()
 PROCESSOR = "meter"
 _IDLE_S = 0.02
+_PRICES_QUIET_S = 0.3
 
 
 class Meter:
     """The owned partitions. One lock: books, batches and corrections happen one after the other."""
 
     def __init__(
-        self, settings: WorkerSettings, codec: Codec, outbox: Outbox, ownership: Ownership, on_lost: OnLost = say_lost
-    ) -> None:
+        self, settings: WorkerSettings, codec: Codec, outbox: Outbox, ownership: Ownership, on_lost: OnLost = say_lost,
+        is_forming: Callable[[], bool] = bool,
+    ) -> None:  # fmt: skip
         self.lock = asyncio.Lock()
+        self._is_forming = is_forming
         self._settings = settings
         self._codec = codec
         self._outbox = outbox
@@ -86,6 +89,9 @@ class Meter:
         for partition in set(self._partitions) - (partitions if follows else set()):
             self._partitions.pop(partition).close()
         for partition in sorted(partitions - set(self._partitions)):
+            if self._is_forming():
+                self._is_stale = True  # what is folded now may be another's in a moment
+                return
             samples = SampleLog(
                 self._settings, self._codec, partition, partial(self._is_dead, partition),
                 partial(self._acknowledged, partition),
@@ -106,9 +112,12 @@ class Meter:
         return self._group.place((self._samples_topic, partition))[0]
 
     def _load_prices(self, end_offset: int) -> None:
-        """Be as far in the price book as the partition was: a line priced with less would lack a step for good."""
+        """Be as far in the price book as whoever had the partition, kept place or not: a line priced with less would
+        lack a step for good, or be another line of the same name."""
         for record in self._prices.read_until(end_offset):
             self._take_prices([record])
+        while records := self._prices.poll(timeout_s=_PRICES_QUIET_S):
+            self._take_prices(records)
 
     async def read_books(self) -> bool:
         """Prices first (a due quarter-hour needs them), then every partition's allocations. Call under the lock."""
@@ -143,13 +152,15 @@ class Meter:
     async def take(self, event: Any) -> bool:
         """Settle one sample record: waits for its marks, writes its lines and costs. Not acknowledged here.
 
-        False for a record of a partition that this worker does not own (any more): it must not be acknowledged, and
-        comes again where it belongs.
+        False for a record of a partition that this worker does not own (any more), and while the group forms anew,
+        which waits for this: it must not be acknowledged, and comes again where it belongs.
         """
         message = event.message
         partition, offset, raw = message.partition, message.offset, message.value or b""
         while True:
             async with self.lock:
+                if self._is_forming():
+                    return False
                 if message.generation_id > self._delivered_in or partition not in self._partitions:
                     self._delivered_in = max(self._delivered_in, message.generation_id)
                     self._is_stale = True
@@ -192,11 +203,15 @@ class Meter:
 
 
 async def _take_all(meter: Meter, guard: Guard, stream: Any, events: Sequence[Any]) -> None:
-    taken = [event for event in events if await meter.take(event)]
+    taken: list[Any] = []
+    left: list[Any] = []
+    for event in events:
+        (taken if await meter.take(event) else left).append(event)
     # Persist, then acknowledge, in arrival order.
     async with meter.lock:
         await meter.settle()
     await guard.acknowledge(stream, taken)
+    let_go(stream.app, left)
 
 
 def build_meter(settings: WorkerSettings) -> faust.App:
@@ -211,7 +226,8 @@ def build_meter(settings: WorkerSettings) -> faust.App:
     def worker() -> Meter:
         if not workers:
             codec = Codec.for_url(settings.registry_url)
-            workers.append(Meter(settings, codec, Outbox(settings.kafka()), ownership, guard.on_lost))
+            outbox = Outbox(settings.kafka())
+            workers.append(Meter(settings, codec, outbox, ownership, guard.on_lost, lambda: bool(app.rebalancing)))
         return workers[0]
 
     @app.agent(raw_topic(app, [settings.topic("gpu-samples")]), concurrency=1)

@@ -21,6 +21,7 @@ class WorkerSettings(BaseSettings):
     kafka_password: SecretStr = SecretStr("")
     kafka_ca_file: str = ""
     session_timeout_s: float = 10.0
+    rebalance_timeout_s: float = Field(default=60.0, description="How long a group waits for a live member to let go")
     commit_interval_s: float = 1.0
     take_max: int = 256
     take_within_s: float = 0.05

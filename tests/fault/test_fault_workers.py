@@ -270,3 +270,30 @@ def test_a_fault_that_never_strikes_fails_its_case(tmp_path: Path) -> None:
     wait_struck(cluster, "meter", "plant:some_bug,kill:after_produce:40", 0)
     with pytest.raises(AssertionError, match=r"not struck .* by .'freeze:before_ack:3'"):
         wait_struck(cluster, "meter", "kill:after_produce:40,freeze:before_ack:3", 0)
+
+
+@pytest.mark.fault(
+    (13, 14), "two meters that fold their partitions for longer than a session; killed, and frozen past it", EXACT
+)
+def test_meters_that_fold_for_longer_than_a_session_do_not_put_each_other_out(
+    broker: Broker, topic_prefix: str, tmp_path: Path, seen: Seen
+) -> None:
+    world = eventful(15)
+    with Cluster(
+        tmp_path, broker=broker, prefix=topic_prefix, partitions=4, env=SMALL_TAKES,
+        workers={"sessions": 1, "meter": 2, "sink": 1}, launch={"meter": "plant:slow_fold"},
+    ) as cluster:  # fmt: skip
+        cluster.publish(world.emissions())
+        reached(cluster, "meter", 2)
+        cluster.freeze("meter")
+        cluster.kill("meter", 1)
+        until(lambda: len(members(cluster, "meter")) == 1, "the frozen one is put out", every_s=0.3)
+        cluster.thaw("meter")
+        reached(cluster, "meter", 2)
+        told = settle_exact(cluster, world)
+        folds = sum(
+            log.read_text(errors="replace").count('"event": "meter_caught_up"')
+            for log in tmp_path.glob("meter-*/worker.log")
+        )
+        assert folds <= 24, f"{folds} folds of 4 partitions: they took them from each other"
+    seen(f"{folds} folds of 4 partitions over two starts, a kill and a freeze; {told}")

@@ -14,10 +14,11 @@ from uuid import uuid4
 
 
 def plant(bug: str) -> None:
-    """Plant one of `BUGS`. Raises ValueError for a name that there is not."""
-    if bug not in BUGS:
-        raise ValueError(f"bug {bug!r} is not known: {', '.join(BUGS)}")
-    BUGS[bug]()
+    """Plant one of `BUGS` or `BURDENS`. Raises ValueError for a name that there is not."""
+    known = BUGS | BURDENS
+    if bug not in known:
+        raise ValueError(f"bug {bug!r} is not known: {', '.join(known)}")
+    known[bug]()
 
 
 def _replace(owner: Any, name: str, made: Callable[[Any], Any]) -> None:
@@ -323,6 +324,20 @@ def retry_under_another_id() -> None:
     _replace(_module("wattledger_core.late"), "digest", named)
 
 
+def slow_fold() -> None:
+    """No bug: a partition's books take four seconds to fold, as those of a long history do."""
+
+    def slowly(catch_up: Any) -> Any:
+        def sleeping(self: Any) -> None:
+            time.sleep(4)
+            catch_up(self)
+
+        return sleeping
+
+    _replace(_module("wattledger_streams.meter_partition").MeterPartition, "catch_up", slowly)
+
+
+BURDENS: dict[str, Callable[[], None]] = {"slow_fold": slow_fold}
 _FOUND = (
     ack_before_insert, commit_on_rebalance, place_kept_before_settled, fold_not_rebuilt, clock_in_row_id,
     id_made_at_insert, unreversed_correction, late_revision_ignored, marks_not_waited_for, late_price_in_place,
