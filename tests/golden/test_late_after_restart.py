@@ -2,6 +2,7 @@
 
 from wattledger_core.meter import READY, PartitionMeter
 from wattledger_core.policy import Policy
+from wattledger_core.revision import AllocationRecord
 
 from tests.builders import S, allocation, energy_by_tenant, installed, lines_of, mark, partition_meter, steady
 
@@ -10,7 +11,7 @@ PRICE_TICK_US = 10**9 * S
 FIRST = allocation("a", 0, None, offset=1, known_s=0)
 LATE = allocation("a", 0, 100, offset=3, known_s=400)  # its end, told when source 0 had marked past the batch
 OTHER = allocation("b", 150, None, offset=1, known_s=120, partition=1)  # in time, and behind it in the log
-BOOK = [*installed(), FIRST, mark(400, offset=2), LATE, OTHER, mark(400, offset=2, partition=1)]
+BOOK: list[AllocationRecord] = [*installed(), FIRST, mark(400, offset=2), LATE, OTHER, mark(400, offset=2, partition=1)]
 
 
 def test_a_late_revision_read_again_before_the_book_is_settled_adds_nothing_to_a_batch_written_with_more() -> None:
