@@ -31,6 +31,8 @@ STORM_S = 90.0
 CALM_WITHIN_S = 120.0
 SPEED = 40.0
 """Event time over wall time: half an hour is a day of the world."""
+_END_US = 5 * 60_000_000
+"""Before the world's end every node has whole batches."""
 _NEWEST = """
 SELECT if(count() < {nodes}, 0, min(newest_us)) FROM (
     SELECT max(toUnixTimestamp64Micro(group_end_at)) AS newest_us FROM usage_lines WHERE kind = 'energy' GROUP BY node
@@ -48,6 +50,7 @@ class Soak:
     nodes: int = 8
     calms: list[Calm] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    _last_us: int = 0
 
     def run(self) -> Outcome:
         """Publish, strike, heal, look, until the time is up; then settle and check everything."""
@@ -64,6 +67,7 @@ class Soak:
             faults = Faults(cluster, Random(self.seed))
             through_proxy = {**cluster.kafka, "bootstrap.servers": cluster.worker_bootstrap}
             publishing = Publishing(world.emissions(), through_proxy, cluster.prefix, cluster.partitions, SPEED)
+            self._last_us = plan.end_us - _END_US
             try:
                 self._storms(faults, publishing, began_s + self.minutes * 60)
                 faults.heal()
@@ -92,8 +96,9 @@ class Soak:
             self._calm(faults.cluster, publishing)
 
     def _calm(self, cluster: Cluster, publishing: Publishing) -> None:
-        """The faults have stopped: what every node sends from now on must be in the ledger soon."""
-        wanted_us = publishing.at_us
+        """The faults have stopped: what every node sends from now on must be in the ledger soon. The world's last samples
+        are long before its last ticks and late events: near its end, they must be there."""
+        wanted_us = min(publishing.at_us, self._last_us)
         healed_s = time.monotonic()
         while time.monotonic() < healed_s + CALM_WITHIN_S and publishing.running:
             if self._newest_us(cluster) > wanted_us:
