@@ -96,8 +96,8 @@ class Soak:
             self._calm(faults.cluster, publishing)
 
     def _calm(self, cluster: Cluster, publishing: Publishing) -> None:
-        """The faults have stopped: what every node sends from now on must be in the ledger soon. The world's last samples
-        are long before its last ticks and late events: near its end, they must be there."""
+        """The faults have stopped: what every node sends from now on must be in the ledger soon. The world's last
+        samples come long before its last ticks and late events: near its end, they must be there."""
         wanted_us = min(publishing.at_us, self._last_us)
         healed_s = time.monotonic()
         while time.monotonic() < healed_s + CALM_WITHIN_S and publishing.running:
