@@ -34,7 +34,8 @@ faults: setup jars
 soak: setup jars
 	$(BIN)/python -m tests.fault_harness.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# All of it, one after the other, about 25 minutes; tables in out/bench/, targets last. Prometheus takes part where it is installed (Debian: apt-get install prometheus).
+# All of it, one after the other, about 25 minutes; tables in out/bench/, targets last. Prometheus takes part where it
+# is installed (Debian: apt-get install prometheus).
 bench: setup jars bench-rivals
 	@mkdir -p out/bench
 	$(BIN)/python benchmarks/core.py --json > out/bench/core.json

@@ -20,7 +20,6 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("agent", "audit", "schemas", "sql", "streams"))]
 
-
 from wattledger_audit.broker import start_kafka  # noqa: E402
 
 from benchmarks.ingestion.day import Day, Plan  # noqa: E402

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Parts = dict[str, Any]
-PARTS = ("core", "ingest", "growth", "month", "restart", "agent")
 WALL_TARGET, WALL_AIM = 250_000, 500_000
 CORE_TARGET = 2_000_000
 FAUST, QUIX, FLOOR = 50, 20, 3
@@ -98,12 +97,12 @@ def table(folder: Path) -> str:
     """Markdown. A part without its file is named as not run."""
     lines = ["| target | measured | |", "|---|---|---|"]
     missing = []
-    for part in PARTS:
+    for part, read in READERS.items():
         path = folder / f"{part}.json"
         if not path.exists():
             missing.append(part)
             continue
-        for row in READERS[part](json.loads(path.read_text())):
+        for row in read(json.loads(path.read_text())):
             met = {True: "met", False: "**missed**", None: "not decided"}[row.met]
             lines.append(f"| {row.target} | {row.measured} | {met} |")
     lines += [f"\nNot run: {', '.join(missing)}."] if missing else []

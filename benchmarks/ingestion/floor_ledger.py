@@ -19,11 +19,11 @@ from typing import Any
 
 import clickhouse_connect
 import fastavro
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.ingestion.floor_numpy import FLUSH_ROWS, FLUSH_S, Meter, read_jobs
+from benchmarks.ingestion.floor_numpy import FLUSH_ROWS, FLUSH_S, Meter, read_jobs, read_samples
 
 Wire = dict[str, Any]
 GROUP = "floor-ledger"
@@ -141,15 +141,7 @@ def main() -> None:
     jobs = read_jobs(asked.bootstrap, asked.prefix + "jobs")
     meter = Meter(jobs, json.loads(Path(asked.prices).read_text()), schemas / "sample_batch" / "v2.avsc")
     ledger = Ledger(asked.bootstrap, asked.prefix, Path(asked.database), schemas)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": asked.bootstrap,
-            "group.id": asked.prefix + GROUP,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    consumer.subscribe([asked.prefix + "gpu-samples"])
+    consumer = read_samples(asked.bootstrap, asked.prefix, GROUP)
     flushed_s = time.monotonic()
     while True:
         for message in consumer.consume(256, 0.1):

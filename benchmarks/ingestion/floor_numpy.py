@@ -54,6 +54,20 @@ def read_jobs(bootstrap: str, topic: str) -> dict[str, list[list[Any]]]:
     return jobs
 
 
+def read_samples(bootstrap: str, prefix: str, group: str) -> Consumer:
+    """A consumer of the batched samples, from their start, whose offsets are committed by hand."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": prefix + group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([prefix + "gpu-samples"])
+    return consumer
+
+
 class Meter:
     """Records to rows."""
 
@@ -107,15 +121,7 @@ def main() -> None:
     meter = Meter(jobs, json.loads(Path(asked.prices).read_text()), Path(asked.schema))
     database: Any = clickhouse_connect.get_client(interface="chdb", path=asked.database)
     database.command(TABLE)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": asked.bootstrap,
-            "group.id": asked.prefix + GROUP,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    consumer.subscribe([asked.prefix + "gpu-samples"])
+    consumer = read_samples(asked.bootstrap, asked.prefix, GROUP)
     rows: list[tuple[Any, ...]] = []
     flushed_s = time.monotonic()
     while True:

@@ -26,25 +26,27 @@ BATCH = "JSON, one record a sample, loaded and then joined; jobs and prices that
 
 def run_floor(day: Day, broker: Broker, work_dir: Path) -> Outcome:
     """`floor_numpy.py`, over the same batched records that WattLedger reads."""
-    plan = day.plan
     python = Path(sys.executable)
     program = Program(
         "floor", "floor_numpy.py", python, "floor", "gpu-samples", more=("--schema", str(SCHEMA)), note=FLOOR
     )
-    feed = Feed(sample_records(day, 0, plan.warm_s), sample_records(day, plan.warm_s, plan.end_s))
-    return run_program(program, day, broker, work_dir, feed)
+    return run_program(program, day, broker, work_dir, _batched(day))
 
 
 def run_floor_ledger(day: Day, broker: Broker, work_dir: Path) -> Outcome:
     """`floor_ledger.py`: the floor's loop, and WattLedger's output."""
-    plan = day.plan
     more = ("--schemas", str(SCHEMAS))
     python = Path(sys.executable)
     program = Program(
         "floor-ledger", "floor_ledger.py", python, "floor-ledger", "gpu-samples", more=more, writes=OUTPUT, note=LEDGER
     )
-    feed = Feed(sample_records(day, 0, plan.warm_s), sample_records(day, plan.warm_s, plan.end_s))
-    return run_program(program, day, broker, work_dir, feed)
+    return run_program(program, day, broker, work_dir, _batched(day))
+
+
+def _batched(day: Day) -> Feed:
+    """The records that WattLedger reads."""
+    plan = day.plan
+    return Feed(sample_records(day, 0, plan.warm_s), sample_records(day, plan.warm_s, plan.end_s))
 
 
 def run_faust(day: Day, broker: Broker, work_dir: Path) -> Outcome:
