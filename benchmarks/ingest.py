@@ -8,7 +8,6 @@ of its processes and of the broker, memory. The run fails when one of them does 
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from benchmarks.ingestion import programs, prometheus, wattledger_stack  # noqa:
 from benchmarks.ingestion.day import Day, Plan  # noqa: E402
 from benchmarks.ingestion.machine import machine_facts, rival_facts  # noqa: E402
 from benchmarks.ingestion.outcome import Missing, Outcome, as_record, table  # noqa: E402
+from tests.fault_harness.stop_signal import leave_on_sigterm  # noqa: E402
 
 LIBS = ROOT / ".cache" / "kafka" / "libs"
 CONTESTANTS: dict[str, Callable[[Day, Broker, Path], Outcome]] = {
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all of it there")
     parser.add_argument("--markdown", type=Path, help="write facts and table there")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    leave_on_sigterm()
     names = asked.only.split(",")
     if unknown := set(names) - set(CONTESTANTS):
         parser.error(f"no such contestant: {', '.join(sorted(unknown))}; known: {', '.join(CONTESTANTS)}")

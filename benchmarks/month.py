@@ -29,6 +29,7 @@ from benchmarks.month_fleet import Fleet, fill  # noqa: E402
 from benchmarks.month_refresh import first_build, steps, stop_views  # noqa: E402
 from benchmarks.month_sink import sink_rates  # noqa: E402
 from benchmarks.month_table import markdown  # noqa: E402
+from tests.fault_harness.stop_signal import leave_on_sigterm  # noqa: E402
 
 Say = Callable[[str], None]
 _SIZES = (
@@ -110,6 +111,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
+    leave_on_sigterm()
     if 900 % asked.flush:
         parser.error(f"--flush {asked.flush} does not divide a quarter-hour of 900 s")
     fleet = Fleet(asked.gpus, asked.days, asked.tenants, asked.flush)

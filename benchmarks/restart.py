@@ -27,6 +27,7 @@ from benchmarks.month_clock import machine  # noqa: E402
 from benchmarks.restart_jobs import with_jobs  # noqa: E402
 from benchmarks.restart_table import markdown  # noqa: E402
 from benchmarks.restart_watch import Restart, Watch, imports_s  # noqa: E402
+from tests.fault_harness.stop_signal import leave_on_sigterm  # noqa: E402
 
 LIBS = ROOT / ".cache" / "kafka" / "libs"
 PARTITIONS = 2
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
+    leave_on_sigterm()
     results: dict[str, object] = {"machine": machine(), "imports_s": imports_s(WORKERS), "runs": []}
     for timeout_s in map(float, asked.session_timeout.split(",")):
         with tempfile.TemporaryDirectory() as place:

@@ -7,23 +7,20 @@ A missed target is said, and is no error: whoever runs this on another machine w
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.ingestion.target import Row
 
 Parts = dict[str, Any]
 WALL_TARGET, WALL_AIM = 250_000, 500_000
 CORE_TARGET = 2_000_000
 FAUST, QUIX, FLOOR = 50, 20, 3
 MARGIN_S, RESTART_S = 1.0, 10.0
-
-
-class Row(NamedTuple):
-    """One target; `met` is None where it could not be decided."""
-
-    target: str
-    measured: str
-    met: bool | None
 
 
 def from_core(core: Parts) -> Iterator[Row]:
@@ -55,9 +52,7 @@ def from_ingest(ingest: Parts) -> Iterator[Row]:
 
 
 def from_growth(growth: Parts) -> Iterator[Row]:
-    for said in growth["verdicts"]:
-        target, _, found = said.rpartition(": ")
-        yield Row(target, found.partition(", ")[2], {"met": True, "MISSED": False}.get(found.partition(", ")[0]))
+    return (Row(**row) for row in growth["targets"])
 
 
 def from_month(month: Parts) -> Iterator[Row]:
@@ -82,9 +77,7 @@ def from_restart(restart: Parts) -> Iterator[Row]:
 
 
 def from_agent(agent: Parts) -> Iterator[Row]:
-    if agent["verdict"]:
-        target, _, found = agent["verdict"].partition(": ")
-        yield Row(f"agent, {target}", found.partition(" with ")[2], found.startswith("met"))
+    return (Row(**row) for row in agent["targets"])
 
 
 READERS = {
@@ -103,8 +96,7 @@ def table(folder: Path) -> str:
             missing.append(part)
             continue
         for row in read(json.loads(path.read_text())):
-            met = {True: "met", False: "**missed**", None: "not decided"}[row.met]
-            lines.append(f"| {row.target} | {row.measured} | {met} |")
+            lines.append(f"| {row.target} | {row.measured} | {'**missed**' if row.met is False else row.verdict} |")
     lines += [f"\nNot run: {', '.join(missing)}."] if missing else []
     return "\n".join(lines) + "\n"
 

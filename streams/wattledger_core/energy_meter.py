@@ -85,10 +85,6 @@ def energy_lines(batch: Batch, curves: BatchCurves, book: Book, view: View) -> t
         if plain and slice_.unknown_us == 0 and _held_throughout(revisions, start_us, end_us):
             lines.append(_held_line(batch, device, revisions[0], slice_, start_us, end_us))
             continue
-        if plain and not revisions:
-            parts = _whole_unheld(batch, d, slice_, found)
-            lines += [line for part in parts for line in _part_lines(batch, device, part)]
-            continue
         holders = cut_holds(revisions, start_us, end_us, failures)
         for first_us, last_us in zip([start_us, *cuts], [*cuts, end_us], strict=True):
             parts = _quarter_parts(batch, curves, d, holders, first_us, last_us, found)
@@ -125,20 +121,6 @@ def _held_line(
     )  # fmt: skip
 
 
-def _whole_unheld(batch: Batch, d: int, whole: Slice, found: list[Discrepancy]) -> list[_Part]:
-    """Parts of a device that nobody holds over the whole of a batch: its ends are enough, no curve is built."""
-    start_us, end_us = batch.start_us, batch.end_us
-    parts: list[_Part] = []
-    shares, _ = split_slice(batch, d, [], start_us, end_us, whole)
-    for _, state, reason, slice_ in shares:
-        part = _Part(start_us, end_us, None, state, reason)
-        part.gather(start_us, end_us, slice_)
-        parts.append(part)
-    if any(state == UNATTRIBUTED_STATE for _, state, _, _ in shares):
-        found.append(discrepancy("usage_without_holder", batch.node, batch.devices[d].device, start_us, end_us))
-    return parts
-
-
 def _quarter_parts(
     batch: Batch, curves: BatchCurves, d: int, holders: list[Hold], a_us: int, b_us: int, found: list[Discrepancy]
 ) -> list[_Part]:
@@ -148,7 +130,10 @@ def _quarter_parts(
     points = [p for p in edges(holders, a_us, b_us) if a_us <= p <= b_us]
     for first_us, last_us in itertools.pairwise(points):
         active = [hold for hold in holders if hold.start_us <= first_us and hold.end_us >= last_us]
-        slice_ = curves.slice(d, first_us, last_us)
+        if active or first_us > batch.start_us or last_us < batch.end_us:
+            slice_ = curves.slice(d, first_us, last_us)
+        else:
+            slice_ = curves.whole()[d]  # nobody's from end to end: no curve is built
         shares, notes = split_slice(batch, d, active, first_us, last_us, slice_)
         if "overlap" in notes:
             found.append(overlap(batch.node, device.device, active, first_us, last_us))

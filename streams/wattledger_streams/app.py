@@ -14,10 +14,6 @@ from wattledger_streams.settings import WorkerSettings
 # alive is the watchdog's and the guard's to say.
 _NO_POLL_INTERVAL_S = 366 * 86_400.0
 
-# The dead are missed by the session timeout. A live member is waited for longer: put out because it folds its books for
-# longer than a session, it drops them, joins again, and its joining puts out the next one (seen in a soak of half an
-# hour: two meters that took all partitions from each other for minutes).
-
 # A leader that assigns while a broker is just coming back may see no topic, and then gives nobody anything; the group
 # rests like that until its metadata changes (seen in a soak: for aiokafka's five minutes).
 _METADATA_MS = 5_000
@@ -46,6 +42,9 @@ def build_app(processor: str, settings: WorkerSettings) -> faust.App:
         broker_commit_every=100_000,
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 4,
+        # The dead are missed by the session timeout. A live member is waited for longer: put out because it folds its
+        # books for longer than a session, it drops them, joins again, and its joining puts out the next one (seen in a
+        # soak of half an hour: two meters that took all partitions from each other for minutes).
         broker_rebalance_timeout=max(settings.rebalance_timeout_s, settings.session_timeout_s),
         broker_request_timeout=max(40.0, settings.session_timeout_s * 2, settings.rebalance_timeout_s + 10),
         broker_max_poll_interval=_NO_POLL_INTERVAL_S,

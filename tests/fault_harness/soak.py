@@ -10,7 +10,6 @@ import argparse
 import json
 import secrets
 import shutil
-import signal
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.publishing import Publishing
 from tests.fault_harness.soak_faults import Faults
 from tests.fault_harness.soak_report import Calm, Outcome, markdown
+from tests.fault_harness.stop_signal import leave_on_sigterm
 from tests.fault_harness.worker_fleet import PROCESSORS
 from tests.fault_harness.world import Plan, World
 
@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="draws the world and the faults; drawn when not given")
     parser.add_argument("--out", type=Path, default=Path("out/soak"))
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is taken down
+    leave_on_sigterm()
     seed = secrets.randbelow(10**6) if given.seed is None else given.seed
     print(f"seed {seed}: repeat with --seed {seed} --minutes {given.minutes:g}", flush=True)
     shutil.rmtree(given.out, ignore_errors=True)

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattledger_core.batch import Batch, InstanceActivity, ProcessActivity
+from wattledger_core.book import Book, View
 from wattledger_core.curve import build_curves
-from wattledger_core.energy_meter import _quarter_parts, _whole_unheld
-from wattledger_core.line import Discrepancy
+from wattledger_core.energy_meter import energy_lines
 from wattledger_core.policy import Policy
 from wattledger_core.revision import AllocationRevision
 from wattledger_core.steady import BatchCurves
@@ -88,13 +88,19 @@ def test_the_hot_path_is_taken_and_exact_on_good_readings(trace: Batch) -> None:
 
 
 @given(traces() | steady_traces())
+def test_a_batch_from_its_ends_is_its_curves_from_end_to_end(trace: Batch) -> None:
+    sliced = build_curves(trace, Policy()).slice(0, trace.start_us, trace.end_us)
+    assert BatchCurves(trace, Policy()).whole() == [sliced._replace(static_uj=0)]
+
+
+@given(traces() | steady_traces())
 def test_a_card_that_nobody_holds_is_cut_from_its_ends_as_from_its_curves(trace: Batch) -> None:
-    from_ends: list[Discrepancy] = []
-    from_curves: list[Discrepancy] = []
-    curves = BatchCurves(trace, Policy())
-    parts = _whole_unheld(trace, 0, curves.whole()[0], from_ends)
-    assert parts == _quarter_parts(trace, curves, 0, [], trace.start_us, trace.end_us, from_curves)
-    assert from_ends == from_curves
+    from_ends, from_curves = BatchCurves(trace, Policy()), BatchCurves(trace, Policy())
+    needs_curves = from_ends._whole is None
+    from_curves._whole = [from_curves.slice(0, trace.start_us, trace.end_us)]
+    nobody = Book(1), View(0)
+    assert energy_lines(trace, from_ends, *nobody) == energy_lines(trace, from_curves, *nobody)
+    assert (from_ends._full is not None) == needs_curves
 
 
 @st.composite
