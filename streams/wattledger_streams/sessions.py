@@ -65,6 +65,7 @@ class Sessions:
         self._dead = DeadLetters(PROCESSOR, settings, codec, outbox, counts["dead-letters"])
         self._folds: dict[int, SessionFold] = {}
         self._next: dict[int, int] = {}
+        self._revised = False
 
     async def take(self, events: Sequence[Any]) -> None:
         """Fold a batch in arrival order and settle what it wrote; the caller acknowledges after this returns."""
@@ -94,13 +95,17 @@ class Sessions:
         topic = self._settings.topic("allocations")
         value = encode_allocation_record(self._codec, record)
         if isinstance(record, Mark):
-            # Revisions first, then the mark: a mark says that all above it is written.
-            await self._outbox.settle()
+            # Revisions first, then the mark: a mark says that all above it is written. Marks need not wait for marks:
+            # a partition keeps their order, and a round trip for each was 8 ms of a catch-up's every tick.
+            if self._revised:
+                await self._outbox.settle()
+                self._revised = False
             for partition in range(self._allocation_partitions):
                 self._outbox.send(topic, partition, f"mark/{record.origin.partition}", value)
         else:
             partition = partition_for(record.node, self._allocation_partitions)
             self._outbox.send(topic, partition, record.revision_id, value)
+            self._revised = True
 
     def _rebuild(self, partition: int, offset: int) -> None:
         """Fold the partition again from the start of what is kept: after a start, a rebalance, or a gap in offsets."""
