@@ -13,6 +13,7 @@ from wattledger_streams.clock import monotonic_s
 log = structlog.get_logger()
 EXIT_ESCAPED = 70
 EXIT_STALLED = 71
+_BEAT_S = 0.5
 
 
 @asynccontextmanager
@@ -42,6 +43,12 @@ class Watchdog:
 
     def beat(self) -> None:
         self._last_s = monotonic_s()
+
+    async def keep_beating(self) -> None:
+        """In a task of its own: who waits for the broker, ClickHouse or marks lets the loop turn, and beats on."""
+        while True:
+            self.beat()
+            await asyncio.sleep(_BEAT_S)
 
     def start(self) -> None:
         if self._limit_s > 0:

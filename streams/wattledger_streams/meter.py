@@ -244,12 +244,13 @@ def build_meter(settings: WorkerSettings) -> faust.App:
     async def books() -> None:
         watchdog.start()
         guard.start()
+        beating = asyncio.create_task(watchdog.keep_beating())
         async with or_exit(PROCESSOR):
             while not app.should_stop:
-                watchdog.beat()
                 async with worker().lock:
                     await worker().renew()
                     moved = await worker().read_books()
                 await asyncio.sleep(0 if moved else _IDLE_S)
+            beating.cancel()
 
     return app

@@ -1,5 +1,6 @@
 """One owned partition of the meter: its book, its positions, and the order in which things become durable."""
 
+import asyncio
 from collections.abc import Iterable
 
 import structlog
@@ -111,6 +112,7 @@ class MeterPartition:
             group = self.meter.correct_batch(batch, self.partition, offset, reach)
             if group is not None:
                 self._write([group])
+            await asyncio.sleep(0)
         await self._emitter.settle()
 
     def write_batch(self, batch: Batch, offset: int) -> None:
@@ -131,6 +133,7 @@ class MeterPartition:
             for lines in self._written_lines():
                 for price in todo:
                     self._emitter.costs(self._pricer.reprice(lines, price))
+                await asyncio.sleep(0)  # history may be long: the loop turns meanwhile
             await self._emitter.settle()
         self.done = self.done._replace(price=max(next_price_offset, self.done.price))
         await self._keep_positions()

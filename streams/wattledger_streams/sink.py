@@ -208,8 +208,7 @@ def build_sink(settings: WorkerSettings) -> faust.App:
     async def keep() -> None:
         watchdog.start()
         guard.start()
-        # It beats also while it waits for ClickHouse: only a loop that hangs is stalled.
-        beating = asyncio.create_task(_beat(watchdog))
+        beating = asyncio.create_task(watchdog.keep_beating())
         async with or_exit(PROCESSOR):
             sinks.append(Sink(settings, Codec.for_url(settings.registry_url), Outbox(settings.kafka())))
             await sinks[0].open()
@@ -220,9 +219,3 @@ def build_sink(settings: WorkerSettings) -> faust.App:
             beating.cancel()
 
     return app
-
-
-async def _beat(watchdog: Watchdog) -> None:
-    while True:
-        watchdog.beat()
-        await asyncio.sleep(0.5)

@@ -97,6 +97,43 @@ def wait_for_ready(deployment: Deployment, worker: Child) -> None:
     wait_until(f"{worker.name} serves its metrics", is_ready, 60)
 
 
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.fault(27, "the broker frozen for three limits while a meter has to write", "it is not ended, and goes on")
+def test_a_meter_whose_writes_the_broker_does_not_answer_is_not_ended(
+    apache_kafka: Path, topic_prefix: str, tmp_path: Path, seen: Seen
+) -> None:
+    """The meter stops itself before its first record, so that what it then sends meets a frozen broker."""
+    broker = start_kafka(tmp_path / "broker", apache_kafka)
+    deployment = Deployment(broker.bootstrap, f"written-{topic_prefix}", tmp_path)
+    try:
+        deployment.send("gpu-samples", [first_batch()])
+        deployment.worker("sessions")
+        meter = deployment.worker("meter", harness="freeze:before_produce:1", watchdog_s=str(LIMIT_S))
+        for name in ("price-book", "job-events"):
+            deployment.ticks = 0
+            deployment.send_ticks(6, name)
+        wait_until("the meter has something to write", lambda: is_stopped(meter.pid))
+        for pid in broker.pids:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(meter.pid, signal.SIGCONT)
+        until_s = time.monotonic() + 3 * LIMIT_S
+        wait_until("three limits have passed", lambda: time.monotonic() > until_s, 60)
+        code = meter.exit_code
+        for pid in broker.pids:
+            os.kill(pid, signal.SIGCONT)
+        assert code is None, meter.log_tail(8)
+        deployment.wait_committed("meter", "gpu-samples", 1)
+        assert meter.exit_code is None
+        assert len(deployment.records("usage-lines")) >= 1
+        seen(f"frozen for {3 * LIMIT_S:.0f} s at a limit of {LIMIT_S:.0f} s: not ended, and its record is acknowledged")
+    finally:
+        deployment.stop()
+        broker.stop()
+
+
 @pytest.mark.fault(27, "the broker frozen for three limits while there is work", "no worker is ended, then all goes on")
 def test_a_broker_that_is_away_ends_no_worker(
     apache_kafka: Path, topic_prefix: str, tmp_path: Path, seen: Seen
