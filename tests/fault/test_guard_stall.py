@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,23 @@ def wait_for_ready(deployment: Deployment, worker: Child) -> None:
     wait_until(f"{worker.name} serves its metrics", is_ready, 60)
 
 
+@contextmanager
+def frozen(broker: Broker) -> Iterator[None]:
+    """Its processes stand still meanwhile."""
+    for pid in broker.pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in broker.pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def wait_three_limits() -> None:
+    until_s = time.monotonic() + 3 * LIMIT_S
+    wait_until("three limits have passed", lambda: time.monotonic() > until_s, 60)
+
+
 def is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
@@ -116,14 +134,10 @@ def test_a_meter_whose_writes_the_broker_does_not_answer_is_not_ended(
             deployment.ticks = 0
             deployment.send_ticks(6, name)
         wait_until("the meter has something to write", lambda: is_stopped(meter.pid))
-        for pid in broker.pids:
-            os.kill(pid, signal.SIGSTOP)
-        os.kill(meter.pid, signal.SIGCONT)
-        until_s = time.monotonic() + 3 * LIMIT_S
-        wait_until("three limits have passed", lambda: time.monotonic() > until_s, 60)
-        code = meter.exit_code
-        for pid in broker.pids:
-            os.kill(pid, signal.SIGCONT)
+        with frozen(broker):
+            os.kill(meter.pid, signal.SIGCONT)
+            wait_three_limits()
+            code = meter.exit_code
         assert code is None, meter.log_tail(8)
         deployment.wait_committed("meter", "gpu-samples", 1)
         assert meter.exit_code is None
@@ -146,13 +160,9 @@ def test_a_broker_that_is_away_ends_no_worker(
         deployment.send_ticks(3, "price-book")
         workers = [deployment.worker(name, watchdog_s=str(LIMIT_S)) for name in ("sessions", "meter")]
         deployment.wait_committed("sessions", "job-events", 3)
-        for pid in broker.pids:
-            os.kill(pid, signal.SIGSTOP)
-        until_s = time.monotonic() + 3 * LIMIT_S
-        wait_until("three limits have passed", lambda: time.monotonic() > until_s, 60)
-        codes = [worker.exit_code for worker in workers]
-        for pid in broker.pids:
-            os.kill(pid, signal.SIGCONT)
+        with frozen(broker):
+            wait_three_limits()
+            codes = [worker.exit_code for worker in workers]
         assert codes == [None, None], "\n".join(w.log_tail(8) for w in workers)
         deployment.send_ticks(3)
         deployment.wait_committed("sessions", "job-events", 6)
