@@ -143,13 +143,10 @@ def build_sessions(settings: WorkerSettings) -> faust.App:
                 await worker.take(events)
                 await guard.acknowledge(stream, events)
 
-    @app.timer(interval=1.0)
-    async def beat() -> None:
-        watchdog.beat()
-
     @app.task
     async def watch() -> None:
         watchdog.start()
         guard.start()
+        await watchdog.keep_beating()
 
     return app
