@@ -1,6 +1,6 @@
 """Margin, idle burn, refresh, live cost, insert rate and report over a month of 1,000 GPUs in ClickHouse's engine.
 
-    python benchmarks/month.py [--gpus 1000] [--days 30] [--flush 300] [--growth 60,120] [--json PATH] [--markdown PATH]
+    python benchmarks/month.py [--gpus 1000] [--days 30] [--flush 300] [--growth 300] [--growth-days 3,10] [--json PATH]
 
 The tables are the product's own (chDB, its migrations), filled by INSERT SELECT and held against the laws first. A full
 run takes about a quarter of an hour on two quiet cores, 5 GB of disk and 6 GB of memory.
@@ -86,7 +86,7 @@ def measure(fleet: Fleet, folder: Path, say: Say, short: bool) -> dict[str, obje
 
 
 def grown(fleet: Fleet, flush_s: int, days: int, say: Say) -> dict[str, object]:
-    """The same fleet with another flush over fewer days, in a process of its own: a process has one engine."""
+    """The same fleet with a flush over fewer days, in a process of its own: a process has one engine."""
     say(f"flush of {flush_s} s over {days} days")
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "one.json"
@@ -97,6 +97,10 @@ def grown(fleet: Fleet, flush_s: int, days: int, say: Say) -> dict[str, object]:
         return found
 
 
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
+
+
 def main() -> None:
     """Measure, print the table, and write JSON and Markdown where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -104,8 +108,8 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--tenants", type=int, default=300)
     parser.add_argument("--flush", type=int, default=300, help="seconds of a sample batch; divides 900")
-    parser.add_argument("--growth", default="", help="other flushes to compare over --growth-days, such as 300,60,30")
-    parser.add_argument("--growth-days", type=int, default=3)
+    parser.add_argument("--growth", default="", help="flushes to compare over each of --growth-days, such as 300,60,30")
+    parser.add_argument("--growth-days", default="3", help="days of history, such as 3,10")
     parser.add_argument("--rows", type=int, default=100_000, help="sacct rows of the report over files; 0: none")
     parser.add_argument("--short", action="store_true", help="no laws, insert rate, named queries or report")
     parser.add_argument("--json", type=Path)
@@ -125,8 +129,8 @@ def main() -> None:
         results["files"] = report_of_files(asked.rows, say)
     with tempfile.TemporaryDirectory() as place:
         results["month"] = measure(fleet, Path(place) / "clickhouse", say, asked.short)
-    flushes = [int(part) for part in asked.growth.split(",") if part]
-    results["growth"] = [grown(fleet, flush_s, asked.growth_days, say) for flush_s in flushes]
+    flushes, histories = numbers(asked.growth), numbers(asked.growth_days)
+    results["growth"] = [grown(fleet, flush_s, days, say) for flush_s in flushes for days in histories]
     text = markdown(results)
     print(text)
     if asked.json:

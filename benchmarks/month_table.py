@@ -30,7 +30,7 @@ def markdown(results: dict[str, Any]) -> str:
     if "sink" in month:
         lines += _sink(month)
     if results["growth"]:
-        lines += _growth(results["growth"])
+        lines += _growth([*results["growth"], month])
     if "files" in results:
         lines += _files(results["files"])
     return "\n".join(lines) + "\n"
