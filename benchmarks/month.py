@@ -1,6 +1,7 @@
 """Margin, idle burn, refresh, live cost, insert rate and report over a month of 1,000 GPUs in ClickHouse's engine.
 
-    python benchmarks/month.py [--gpus 1000] [--days 30] [--flush 300] [--growth 300] [--growth-days 3,10] [--json PATH]
+    python benchmarks/month.py [--gpus 1000] [--days 30] [--flush 300] [--growth 60,120] [--growth-days 3,10]
+        [--json PATH] [--markdown PATH]
 
 The tables are the product's own (chDB, its migrations), filled by INSERT SELECT and held against the laws first. A full
 run takes about a quarter of an hour on two quiet cores, 5 GB of disk and 6 GB of memory.

@@ -18,6 +18,7 @@ from tests.fault_harness.aftermath import (
     eventful,
     members,
     owns_all,
+    reached,
     settle_exact,
     wait_struck,
 )
@@ -249,17 +250,6 @@ def test_scaled_up_and_down_without_end_it_bills_once(
         assert rounds >= 4
         assert sizes == {"meter": {1, 3}, "sessions": {1, 3}}
     seen(f"{rounds} times scaled to 3 or 1 of each, every time all partitions owned by that many; {told}")
-
-
-def reached(cluster: Cluster, processor: str, count: int) -> int:
-    """How many members own the partitions, once that many do."""
-
-    def owners() -> int:
-        there = [member for member in members(cluster, processor) if member.places]
-        return len(there) if sum(len(member.places) for member in there) == cluster.partitions else 0
-
-    until(lambda: owners() == count, f"{count} of {processor} own its partitions", every_s=0.3)
-    return count
 
 
 def test_a_fault_that_never_strikes_fails_its_case(tmp_path: Path) -> None:

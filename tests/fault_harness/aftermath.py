@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from tests.fault_harness.checker import Finding, assert_exact, check
 from tests.fault_harness.cluster import Cluster
 from tests.fault_harness.world import Plan, World
+from tests.waiting import until
 
 PARTITIONS = 3
 """Three nodes of a world then lie in two partitions, and one is empty."""
@@ -111,3 +112,14 @@ def owns_all(cluster: Cluster, processor: str, gone: str = "") -> bool:
     there = members(cluster, processor)
     places = {place for member in there for place in member.places if place[0] == READS[processor]}
     return gone not in {member.name for member in there} and len(places) == PARTITIONS
+
+
+def reached(cluster: Cluster, processor: str, count: int) -> int:
+    """How many members own the partitions, once that many do; a newcomer owns none until the group has formed anew."""
+
+    def owners() -> int:
+        there = [member for member in members(cluster, processor) if member.places]
+        return len(there) if sum(len(member.places) for member in there) == cluster.partitions else 0
+
+    until(lambda: owners() == count, f"{count} of {processor} own its partitions", every_s=0.3)
+    return count
